@@ -1,0 +1,110 @@
+"""Sources and operators put together: one dataset per training epoch, and batches for validation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Iterator
+
+import mindspore.dataset as ds
+import numpy as np
+
+from src.data import sampling, transforms
+from src.data.sources import Source
+from src.platform.environment import num_cores
+
+if TYPE_CHECKING:
+    from src.config import Config
+    from src.platform.distributed import World
+
+MAX_WORKERS = 8
+
+
+def num_workers(asked: int | None, world: World) -> int:
+    """Pipeline threads of this process; MindSpore refuses more than there are cores.
+
+    Pixels depend on this number (each thread draws its own crops), so it is part of a run's identity.
+    """
+    cores = num_cores()
+    return max(1, min(asked or min(MAX_WORKERS, cores // world.size), cores))
+
+
+class TrainPipeline:
+    """Training batches of one rank, epoch by epoch."""
+
+    def __init__(self, config: Config, source: Source, world: World, seed: int) -> None:
+        training = config.training
+        self.config, self.source, self.world, self.seed = config, source, world, seed
+        self.workers = num_workers(config.pipeline.data_threads, world)
+        self.rows = sampling.training_rows(len(source), config.data.num_examples, seed)
+        self.global_batch_size = training.batch_size * world.size
+        self.steps = sampling.steps_per_epoch(
+            len(self.rows), self.global_batch_size, training.benchmark_iters
+        )
+
+    def epoch(self, epoch: int) -> ds.Dataset:
+        """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), exactly `steps` batches.
+
+        Sets MindSpore's dataset seed, which is read when iteration starts: iterate before anything else
+        sets it.
+        """
+        rank, batch_size = self.world.rank, self.config.training.batch_size
+        rows = sampling.epoch_order(
+            self.rows,
+            self.seed,
+            epoch,
+            steps=self.steps,
+            batch_size=batch_size,
+            rank=rank,
+            world_size=self.world.size,
+        )
+        ops = transforms.train_ops(self.config, self.source.encoded)
+        dataset = _batches(self.config, self.source, rows, ops, self.workers, batch_size)
+        ds.config.set_seed(sampling.augmentation_seed(self.seed, epoch, rank))
+        return dataset
+
+
+class ValPipeline:
+    """Validation batches of one rank: every row of the set on exactly one rank, once."""
+
+    def __init__(self, config: Config, source: Source, world: World) -> None:
+        self.alone = config.pipeline.separ_val  # this rank scores the whole set by itself
+        self.config, self.source = config, source
+        asked = config.pipeline.data_validation_threads or config.pipeline.data_threads
+        self.workers = num_workers(asked, world)
+        self.rows = sampling.validation_rows(
+            len(source), 0 if self.alone else world.rank, 1 if self.alone else world.size
+        )
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """(images, labels), the last batch filled up with IGNORED_LABEL so that one graph serves all."""
+        if len(self.rows) == 0:  # fewer images than ranks
+            return
+        batch_size = self.config.training.batch_size
+        for images, labels in val_batches(self.config, self.source, self.rows, self.workers, batch_size):
+            yield fill_up(images, labels, batch_size)
+
+
+def val_batches(
+    config: Config, source: Source, rows: np.ndarray, workers: int, batch_size: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """(images, labels) of `rows` with the preprocessing of validation; the last batch may be smaller."""
+    ops = transforms.val_ops(config, source.encoded)
+    dataset = _batches(config, source, rows, ops, workers, batch_size)
+    yield from dataset.create_tuple_iterator(num_epochs=1, output_numpy=True)
+
+
+def fill_up(images: np.ndarray, labels: np.ndarray, batch_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Repeat the last row, with IGNORED_LABEL, up to `batch_size` rows."""
+    missing = batch_size - len(images)
+    if missing == 0:
+        return images, labels
+    filler = np.full(missing, sampling.IGNORED_LABEL, labels.dtype)
+    return np.concatenate([images, np.repeat(images[-1:], missing, 0)]), np.concatenate([labels, filler])
+
+
+def _batches(
+    config: Config, source: Source, rows: np.ndarray, ops: list, workers: int, batch_size: int
+) -> ds.Dataset:
+    ds.config.set_prefetch_size(config.pipeline.prefetch_queue)
+    dataset = source.open(rows, workers)
+    dataset = dataset.map(ops, input_columns="image", num_parallel_workers=workers)
+    return dataset.batch(batch_size, drop_remainder=False, num_parallel_workers=workers)

@@ -1,0 +1,113 @@
+"""The modes that only use a network or a pipeline: score a checkpoint, classify images, measure the input."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from src import models
+from src.data.pipeline import ValPipeline
+from src.data.sources import ClassLabel
+from src.data.speed import measure
+from src.errors import DataError
+from src.evaluate import predict
+from src.evaluate.validate import Validation
+from src.job import Job
+from src.report.report import write_atomically
+from src.weights import checkpoint, resume
+from src.weights.checkpoint import Checkpoint
+
+INPUT_OPTIONS = ("image-shape", "rgb-mean", "rgb-std", "interpolation")
+
+
+def _load_network(job: Job) -> tuple[Any, Checkpoint]:
+    """The network with the weights of --load, and what the checkpoint says of itself."""
+    config = job.config
+    assert config.output.load is not None
+    loaded = checkpoint.read(config.output.load)
+    checkpoint.check_model(loaded, config)
+    recorded = len(loaded.meta.get("classes", [])) or (len(job.splits.classes) if job.splits else 0)
+    network = models.build(config.model, config.model.num_classes or recorded or 1000)
+    checkpoint.load_network(network, loaded)
+    then, now = loaded.meta.get("config", {}), config.plain()
+    for name in INPUT_OPTIONS:
+        if name in then and then[name] != now[name]:
+            job.journal.console.warn(f"--{name} is {now[name]}; {loaded.path} was trained with {then[name]}")
+    return network, loaded
+
+
+def score(job: Job) -> int:
+    """--mode val: score a checkpoint once."""
+    config, splits = job.config, job.data
+    assert splits.val is not None
+    network, loaded = _load_network(job)
+    wnids = [row[0] for row in loaded.meta.get("classes", [])]
+    if wnids and wnids != [label.wnid for label in splits.classes]:
+        raise DataError(f"{config.val_folder} has other classes, or another order, than {loaded.path}")
+    facts = {"checkpoint": loaded.path, "data": f"{len(splits.val)} images, {len(splits.classes)} classes"}
+    job.journal.start("scoring", facts, job.options())
+    with job.journal.console.waiting("scoring"):
+        result = Validation(network, ValPipeline(config, splits.val, job.world), job.world).run()
+    sharers = 1 if config.pipeline.separ_val else job.world.size
+    metrics = result.metrics(config.training.batch_size * sharers)
+    job.journal.note(num_samples=result.num_samples)
+    epochs_done = int(loaded.meta.get("epochs_done", 1))
+    if job.journal.report:
+        job.journal.report.add_epoch(max(0, epochs_done - 1), metrics)
+    loss = metrics["val.loss"]
+    found = {
+        "images": result.num_samples,
+        "top-1": f"{result.top1:.2%}",
+        "top-5": f"{result.top5:.2%}",
+        "loss": "not finite" if loss is None else f"{loss:.4f}",
+    }
+    job.journal.finish("done", found)
+    return 0
+
+
+def classify(job: Job) -> int:
+    """--mode pred: the likeliest classes of each image; a bad file is told, and the others are done."""
+    config = job.config
+    assert config.data.data_pred is not None
+    files = predict.find_images(config.data.data_pred)
+    network, loaded = _load_network(job)
+    classes = [ClassLabel(*row) for row in loaded.meta.get("classes", [])]
+    faults = {file: why for file, why in ((file, predict.fault(file)) for file in files) if why}
+    good = [file for file in files if file not in faults]
+    predictions = predict.predict(network, config, good, classes) if good else []
+    for prediction in predictions:
+        job.journal.console.say("\n".join(_lines(prediction, loaded)))
+    target = resume.output_file(config, "predictions.json")
+    found = {"checkpoint": str(loaded.path), "predictions": [p.as_dict() for p in predictions]}
+    write_atomically(target, json.dumps({**found, "refused": faults}, indent=1, ensure_ascii=False) + "\n")
+    for file, why in faults.items():
+        job.journal.console.error(f"{file} {why}")
+    job.journal.finish("done", {"images": len(good), "refused": len(faults), "predictions": target})
+    return DataError.exit_code if faults else 0
+
+
+def _lines(prediction: predict.Prediction, loaded: Checkpoint) -> list[str]:
+    lines = [f"{prediction.file}, by {loaded.path}"]
+    for place, (index, wnid, name, probability) in enumerate(prediction.classes, 1):
+        lines.append(f"  {place:2d}. {probability:8.2%}  {name} ({wnid}, index {index})")
+    return lines
+
+
+def measure_input(job: Job) -> int:
+    """--test-io: images per second of the input pipeline alone, all devices together."""
+    training = job.config.training
+    prefix = training.test_io_mode
+    source = job.data.train or job.data.val
+    assert source is not None
+    job.journal.start(f"measuring the {prefix} pipeline", {"images": len(source)}, job.options())
+    ips: float | None = None
+    for epoch in range(training.run_epochs or 1):
+        times = measure(job.config, job.data, job.world, job.seed, epoch)
+        metrics = times.metrics(prefix, training.batch_size)
+        ips = job.world.sum([metrics[f"{prefix}.total_ips"] or 0.0])[0] or None
+        metrics[f"{prefix}.total_ips"] = ips
+        if job.journal.report:
+            job.journal.report.add_epoch(epoch, metrics)
+    told = f"{ips:.1f} images/s" if ips else "too few batches to tell; use a smaller -b or more images"
+    job.journal.finish("done", {f"{prefix} pipeline": told})
+    return 0

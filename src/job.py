@@ -1,0 +1,35 @@
+"""What every mode of a process is handed: options, world, data, journal, and the wish to stop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from src.config import Config
+from src.data.sources import Splits
+from src.platform.distributed import World
+from src.platform.signals import StopFlag
+from src.report.journal import Journal
+from src.weights.resume import Plan
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process's part of one command."""
+
+    config: Config
+    world: World
+    splits: Splits | None
+    plan: Plan
+    seed: int
+    journal: Journal
+    stop: StopFlag
+
+    def options(self) -> dict[str, Any]:
+        """All options with the seed that is used, as they go into report and log."""
+        return {**self.config.plain(), "seed": self.seed}
+
+    @property
+    def data(self) -> Splits:
+        assert self.splits is not None, "this mode reads a data set"
+        return self.splits

@@ -1,0 +1,47 @@
+"""What can be known to be wrong before anything expensive starts: data, sizes, checkpoints, the workspace.
+
+Both runner (before it starts processes) and each rank (before it imports MindSpore) ask here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from src.config import Config
+from src.data import sampling
+from src.data.sources import Splits, open_splits
+from src.errors import CheckpointError, DataError
+from src.weights import resume
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The opened data set, and what a training run does in its workspace."""
+
+    splits: Splits | None
+    plan: resume.Plan
+
+
+def prepare(config: Config, world_size: int) -> Prepared:
+    """Raises OptionError, DataError or CheckpointError (one sentence) for what cannot work."""
+    training, load = config.training, config.output.load
+    if load is not None and not load.is_file():
+        raise CheckpointError(f"--load {load}: no such checkpoint")
+    plan = resume.plan(config) if config.trains else resume.Plan("start")
+    if training.mode == "pred" and not training.test_io:
+        return Prepared(None, plan)
+    if training.test_io:
+        splits = open_splits(
+            config, train=training.test_io_mode == "train", val=training.test_io_mode == "val"
+        )
+    else:
+        splits = open_splits(config, train=config.trains, val=config.validates)
+    if splits.train is not None:
+        num_rows = min(len(splits.train), config.data.num_examples or len(splits.train))
+        sampling.steps_per_epoch(num_rows, training.batch_size * world_size)
+        if training.batch_size == 1 and max(config.data.image_shape[1:]) <= 32 and config.trains:
+            raise DataError(
+                "-b 1 with images of 32 pixels or fewer leaves batch norm one value per channel, "
+                "and its variance undefined; use -b 2 or more"
+            )
+    return Prepared(splits, plan)

@@ -1,0 +1,114 @@
+"""The work of one process: train, score, predict, or measure the pipeline. What train.py and eval.py call."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Callable, Sequence
+
+from src import cli, preflight
+from src.config import Config
+from src.errors import SuiteError
+from src.job import Job
+from src.platform import distributed, environment, machine
+from src.platform.signals import StopFlag
+from src.report.journal import Journal
+from src.report.report import Report
+from src.weights import resume
+
+
+def main(argv: Sequence[str], prog: str) -> int:
+    """Run a command line; returns the exit code. Errors that a user can mend are one sentence on stderr."""
+    try:
+        config: Config = cli.parse(argv, prog)
+        device = environment.detect_device(config.platform.device_target)
+        place = environment.this_rank()
+        notices = environment.prepare(device, place.size)
+        prepared = preflight.prepare(config, place.size)
+        if prepared.plan.action == "finished":
+            print(prepared.plan.sentence)
+            return 0
+        job = _start(config, device, prepared)
+        for notice in notices:
+            job.journal.console.say(notice)
+        return _finish(job)
+    except SuiteError as error:
+        print(f"{prog}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:
+    stop = StopFlag().install()
+    world = distributed.init(device)  # imports MindSpore
+    seed = config.training.seed
+    if seed is None:
+        seed = environment.draw_seed() if prepared.plan.seed is None else prepared.plan.seed
+    seed = int(world.sum([seed if world.is_main else 0])[0])  # rank 0's, whatever the others drew
+    journal = Journal.silent()
+    if world.is_main:
+        journal = _open_journal(config, world, prepared, seed)
+    return Job(config, world, prepared.splits, prepared.plan, seed, journal, stop)
+
+
+def _finish(job: Job) -> int:
+    try:
+        return _work(job.config)(job)
+    except BaseException as error:
+        told = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
+        job.journal.failed(told)
+        raise
+
+
+def _work(config: Config) -> Callable[[Job], int]:
+    """The function of the mode; imported only now, as it brings MindSpore."""
+    from src.evaluate import command as evaluation
+    from src.train import command as training
+
+    if config.training.test_io:
+        return evaluation.measure_input
+    modes = {"val": evaluation.score, "pred": evaluation.classify}
+    return modes.get(config.training.mode, training.train)
+
+
+def _open_journal(
+    config: Config, world: distributed.World, prepared: preflight.Prepared, seed: int
+) -> Journal:
+    """The files of the run, new or continued, and whatever an earlier run left moved aside if asked for."""
+    workspace, plan = config.output.workspace, prepared.plan
+    try:
+        workspace.mkdir(parents=True, exist_ok=True)
+        aside = resume.move_aside(config) if plan.move_aside else None
+        report_file = resume.output_file(config, config.output.report)
+        going_on = plan.action == "continue" and report_file.exists()
+        if going_on:
+            report = Report.read(report_file)
+        else:
+            report = _new_report(config, world, prepared, seed, report_file)
+        journal = Journal.open(
+            log=resume.output_file(config, config.output.log),
+            dllogger=resume.output_file(config, config.output.dllogger_log),
+            report=report,
+            append=going_on,
+        )
+        report.write()
+    except OSError as error:
+        raise SuiteError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
+    if plan.sentence:
+        journal.console.say(plan.sentence)
+    if aside:
+        journal.console.say(f"the files of the earlier run are now in {aside}")
+    return journal
+
+
+def _new_report(
+    config: Config, world: distributed.World, prepared: preflight.Prepared, seed: int, path: Path
+) -> Report:
+    return Report(
+        path,
+        model=config.model.arch,
+        num_devices=world.size,
+        cmd=environment.typed_command(),
+        config={**config.plain(), "seed": seed},
+        environment=machine.describe(world.device),
+        dataset=prepared.splits.identity() if prepared.splits else {},
+    )

@@ -1,0 +1,78 @@
+"""Training mode: what is told before and after, around `fit`."""
+
+from __future__ import annotations
+
+import statistics
+from typing import Any
+
+from src import cli
+from src.config import Config
+from src.errors import INTERRUPTED_SIGTERM
+from src.job import Job
+from src.train.fit import Fitting, build, fit
+from src.weights import resume
+
+
+def train(job: Job) -> int:
+    """Train, and return the exit code."""
+    fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoint)
+    if job.journal.report:
+        job.journal.report.drop_epochs_from(fitting.first_epoch)
+    job.journal.start("training", _facts(job, fitting), job.options())
+    fit(fitting, job.config, job.world, job.journal, job.stop)
+    if job.stop.agreed:
+        last = resume.checkpoint_path(job.config, "last")
+        kept = f"the same command continues from {last}" if last.exists() else "no epoch was finished yet"
+        job.journal.interrupted(job.stop.received or INTERRUPTED_SIGTERM - 128, kept)
+        return INTERRUPTED_SIGTERM
+    best = fitting.meta["best"]
+    job.journal.finish("done", _results(job, fitting), _next_steps(job.config, best))
+    return 0
+
+
+def _facts(job: Job, fitting: Fitting) -> dict[str, Any]:
+    config, pipeline, splits = job.config, fitting.pipeline, job.data
+    parameters = sum(p.size for p in fitting.network.trainable_params())
+    num_val = f", {len(splits.val)} to validate" if splits.val is not None else ""
+    last, peak = fitting.last_epoch(config), config.peak_lr(pipeline.global_batch_size)
+    return {
+        "network": f"{config.model.arch} {config.model.num_layers}, {parameters:,} parameters",
+        "data": f"{len(pipeline.rows)} training images{num_val}, {len(splits.classes)} classes",
+        "devices": f"{job.world.size} x {job.world.device}",
+        "batch": f"{config.training.batch_size} per device, {pipeline.global_batch_size} in all",
+        "epochs": f"{fitting.first_epoch + 1} to {last} of {config.training.num_epochs}, "
+        f"{pipeline.steps} steps each",
+        "peak rate": f"{peak:g} ({config.training.lr:g} per 256 images)",
+        "input threads": pipeline.workers,
+        "seed": job.seed,
+        "workspace": config.output.workspace.resolve(),
+    }
+
+
+def _results(job: Job, fitting: Fitting) -> dict[str, Any]:
+    config, best = job.config, fitting.meta["best"]
+    metrics = job.journal.report.as_dict()["metrics"] if job.journal.report else {}
+    facts: dict[str, Any] = {}
+    if best:
+        facts["best top-1"] = f"{best['top1']:.2%}, in epoch {best['epoch'] + 1}"
+        if config.output.save_frequency:
+            facts["best checkpoint"] = resume.checkpoint_path(config, "best")
+    if metrics.get("val.top1"):
+        facts["last top-1"] = f"{metrics['val.top1'][-1]:.2%}"
+    rates = [rate for rate in metrics.get("train.total_ips", []) if rate]
+    if rates:
+        facts["training"] = f"{statistics.median(rates):.1f} images/s (median epoch)"
+    facts["log"] = resume.output_file(config, config.output.log)
+    return facts
+
+
+def _next_steps(config: Config, best: Any) -> list[str]:
+    """Commands that use what this run made."""
+    if not best or not config.output.save_frequency:
+        return []
+    # Only the options that another command needs to use this run's checkpoint.
+    needed = cli.to_argv(Config(model=config.model, data=config.data))
+    load = ["--load", str(resume.checkpoint_path(config, "best"))]
+    score = ["python", "eval.py", *load, *needed]
+    classify = ["python", "train.py", "--mode", "pred", *load, *needed, "--data-pred", "IMAGE"]
+    return [f"score it again:     {cli.join(score)}", f"classify an image:  {cli.join(classify)}"]

@@ -1,0 +1,137 @@
+"""A training run: builds everything once, then one pipeline and one Model.train call per epoch."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import mindspore as ms
+from mindspore import nn
+from mindspore.train import Callback, Model
+
+from src import models
+from src.data.pipeline import TrainPipeline, ValPipeline
+from src.evaluate.validate import Validation
+from src.train import callbacks as cb
+from src.train.loss import WithLossCell, training_loss
+from src.train.optimizer import optimizer
+from src.train.record import EpochRecord
+from src.train.schedule import Schedule, schedule
+from src.train.step import TrainStep
+from src.weights import checkpoint, resume
+
+if TYPE_CHECKING:
+    from src.config import Config
+    from src.data.sources import Splits
+    from src.platform.distributed import World
+    from src.platform.signals import StopFlag
+    from src.report.journal import Journal
+
+# Seconds that compiling a training graph was measured to take on two cores, by depth; only to tell a person.
+COMPILE_SECONDS = {18: 4, 34: 6, 50: 9, 101: 17, 152: 25}
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What a run is made of. `first_epoch` > 0 after a resume; `meta` goes into checkpoints."""
+
+    network: nn.Cell
+    step: TrainStep
+    schedule: Schedule
+    pipeline: TrainPipeline
+    validation: Validation | None
+    record: EpochRecord
+    first_epoch: int
+    meta: dict[str, Any]
+
+    def last_epoch(self, config: Config) -> int:
+        """The number of epochs that will be done when this run ends."""
+        end, run_epochs = config.training.num_epochs, config.training.run_epochs
+        return end if run_epochs is None else min(end, self.first_epoch + run_epochs)
+
+
+def build(config: Config, world: World, splits: Splits, seed: int, resume_from: Any = None) -> Fitting:
+    """Network, step and pipelines, with weights drawn from `seed`, from --load, or from `resume_from`."""
+    assert splits.train is not None
+    num_classes = config.model.num_classes or len(splits.classes)
+    pipeline = TrainPipeline(config, splits.train, world, seed)
+    ms.set_seed(seed)
+    network = models.build(config.model, num_classes)
+    plan = schedule(config.training, config.peak_lr(pipeline.global_batch_size))
+    step = TrainStep(
+        WithLossCell(network, training_loss(config.training.label_smoothing)),
+        optimizer(network, config.training, plan, pipeline.steps),
+        count_right=config.training.metrics,
+    )
+    first_epoch, best = 0, None
+    if resume_from is not None:
+        resumed = checkpoint.read(resume_from)
+        checkpoint.check_model(resumed, config)
+        checkpoint.load_training_state(step, resumed)
+        first_epoch, best = int(resumed.meta["epochs_done"]), resumed.meta["best"]
+    elif config.output.load is not None:
+        loaded = checkpoint.read(config.output.load)
+        checkpoint.check_model(loaded, config)
+        checkpoint.load_network(network, loaded)
+    validation = None
+    if splits.val is not None:
+        validation = Validation(network, ValPipeline(config, splits.val, world), world)
+    meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, best)
+    record = EpochRecord(pipeline.steps)
+    return Fitting(network, step, plan, pipeline, validation, record, first_epoch, meta)
+
+
+def _checkpoint_meta(
+    config: Config,
+    network: nn.Cell,
+    splits: Splits,
+    seed: int,
+    world: World,
+    pipeline: TrainPipeline,
+    best: Any,
+) -> dict[str, Any]:
+    return {
+        "network": [p.name for p in network.get_parameters()],
+        "classes": [list(label) for label in splits.classes],
+        "config": config.plain(),
+        "seed": seed,
+        "world_size": world.size,
+        "data_workers": pipeline.workers,
+        "best": best,
+    }
+
+
+def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> list[Callback]:
+    """The programme of an epoch, in order."""
+    images_per_step = f.pipeline.global_batch_size
+    programme: list[Callback] = [
+        cb.StepClock(f.record),
+        cb.AverageLoss(f.record, f.step, world, config.training.disp_batches),
+        cb.Progress(f.record, journal, f.schedule, config, world),
+        cb.StopOnSignal(f.record, stop, world),
+        cb.AverageStatistics(f.record, f.network, world),
+        cb.TrainMetrics(f.record, config, f.schedule, world),
+    ]
+    if f.validation is not None:
+        programme.append(cb.Validate(f.record, f.validation, journal, images_per_step))
+    if world.is_main:
+        path = functools.partial(resume.checkpoint_path, config)
+        programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))
+    return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta)]
+
+
+def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> None:
+    """Train from the first epoch that is not done to the last that is asked for, or until `stop.agreed`."""
+    model = Model(f.step)  # the step holds loss and optimizer; Model owns the loop
+    programme = callbacks(f, config, world, journal, stop)
+    about = COMPILE_SECONDS[config.model.num_layers]
+    journal.console.waiting(f"compiling the training graph, about {about} s on two cores")
+    for epoch in range(f.first_epoch, f.last_epoch(config)):
+        f.record.restart(epoch)
+        dataset = f.pipeline.epoch(epoch)
+        # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
+        model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
+        stop.agreed = stop.agreed or world.any(stop.is_set)
+        if stop.agreed:
+            break

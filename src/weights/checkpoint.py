@@ -1,0 +1,187 @@
+"""Checkpoints: safetensors files that are whole or not there, and say what they hold.
+
+Tensors are canonical float32 in NCHW under their parameter names, so that other tools read them too;
+everything else (epoch, best, options, classes, a checksum) is JSON in the file's metadata.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
+
+import numpy as np
+
+from src.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from mindspore import nn
+
+    from src.config import Config
+
+FORMAT = "resnet-mindspore-checkpoint"
+FORMAT_VERSION = 1
+# What MindSpore's optimizers and step cells add beside the network, in checkpoints of unknown origin.
+STATE_PREFIXES = ("moments.", "moment1.", "moment2.", "accum.", "stat.", "velocity.", "learning_rate")
+STATE_NAMES = ("global_step", "momentum", "sums", "scale_sense", "epoch_num", "step_num", "loss_scale")
+MAX_NAMED = 3  # tensors that an error lists by name
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by parameter name, and what was recorded with them (empty for files of other origin)."""
+
+    path: Path
+    tensors: dict[str, np.ndarray]
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def network_names(self) -> list[str]:
+        """Names of the network's own tensors."""
+        if "network" in self.meta:
+            return list(self.meta["network"])
+        return [n for n in self.tensors if n not in STATE_NAMES and not n.startswith(STATE_PREFIXES)]
+
+
+def digest(tensors: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 over names, types, shapes and bytes, in the order of the names."""
+    total = hashlib.sha256()
+    for name in sorted(tensors):
+        array = np.ascontiguousarray(tensors[name])
+        total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        total.update(array.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+def tensors_of(cell: nn.Cell) -> dict[str, np.ndarray]:
+    """A cell's parameters, as arrays on the host."""
+    return {p.name: np.ascontiguousarray(p.asnumpy()) for p in cell.get_parameters()}
+
+
+def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    """Write beside `path`, flush, read back, then rename: the old file lasts until the new one is whole.
+
+    Raises CheckpointError when the disk does not hold what was written.
+    """
+    from safetensors.numpy import save_file
+
+    path = Path(path)
+    checksum = digest(tensors)
+    record = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": checksum, **meta}
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
+        _flush(beside)
+        if digest(_read_safetensors(beside)[0]) != checksum:
+            raise CheckpointError(f"{beside} reads back otherwise than it was written; is the disk sound?")
+        os.replace(beside, path)
+        _flush(path.parent)
+    except OSError as error:
+        raise CheckpointError(f"{path} could not be written: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def read(path: Path) -> Checkpoint:
+    """Read `.safetensors` (ours are verified against their checksum) or MindSpore's `.ckpt`.
+
+    Raises CheckpointError for a file that is missing, damaged, or of another kind.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise CheckpointError(f"no checkpoint at {path}")
+    if path.suffix == ".ckpt":
+        return Checkpoint(path, _read_ckpt(path))
+    try:
+        tensors, metadata = _read_safetensors(path)
+        meta = json.loads(metadata.get("record", "{}"))
+    except Exception as error:  # the library's own error types are many
+        raise CheckpointError(f"{path} ({path.stat().st_size} bytes) is damaged: {error}") from None
+    if meta and meta.get("format_version", 0) > FORMAT_VERSION:
+        raise CheckpointError(f"{path} was written by a newer version of this suite")
+    if "sha256" in meta and digest(tensors) != meta["sha256"]:
+        raise CheckpointError(f"{path} is damaged: its content does not match its checksum")
+    return Checkpoint(path, tensors, meta)
+
+
+def _read_safetensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    from safetensors import safe_open
+
+    with safe_open(str(path), framework="numpy") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+
+
+def _read_ckpt(path: Path) -> dict[str, np.ndarray]:
+    import mindspore as ms
+
+    try:
+        loaded = ms.load_checkpoint(str(path))
+    except (ValueError, RuntimeError, TypeError) as error:
+        first_line = str(error).strip().splitlines()[0]
+        raise CheckpointError(f"{path} ({path.stat().st_size} bytes) is damaged: {first_line}") from None
+    return {name: value.asnumpy() for name, value in loaded.items() if hasattr(value, "asnumpy")}
+
+
+def load_network(network: nn.Cell, checkpoint: Checkpoint) -> None:
+    """Put the checkpoint's weights into the network: all of them, or CheckpointError with the names."""
+    wanted = {p.name: p for p in network.get_parameters()}
+    extra = [name for name in checkpoint.network_names if name not in wanted]
+    _refuse(checkpoint.path, "holds weights that this network does not have", extra)
+    _assign(wanted, checkpoint)
+
+
+def load_training_state(step: nn.Cell, checkpoint: Checkpoint) -> None:
+    """Put everything a training step holds (weights, optimizer, counters) back, strictly."""
+    wanted = {p.name: p for p in step.get_parameters()}
+    extra = [name for name in checkpoint.tensors if name not in wanted]
+    _refuse(checkpoint.path, "holds state that this run does not have", extra)
+    _assign(wanted, checkpoint)
+
+
+def _assign(wanted: Mapping[str, Any], checkpoint: Checkpoint) -> None:
+    import mindspore as ms
+
+    have = checkpoint.tensors
+    _refuse(checkpoint.path, "lacks", [name for name in wanted if name not in have])
+    misfits = [
+        f"{name} {have[name].shape} where {tuple(p.shape)} is needed"
+        for name, p in wanted.items()
+        if tuple(have[name].shape) != tuple(p.shape)
+    ]
+    _refuse(checkpoint.path, "holds", misfits)
+    for name, parameter in wanted.items():
+        value = have[name].astype(ms.dtype_to_nptype(parameter.dtype), copy=False)
+        parameter.set_data(ms.Tensor(value))
+
+
+def _refuse(path: Path, what: str, names: Iterable[str]) -> None:
+    names = list(names)
+    if names:
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        raise CheckpointError(
+            f"{path} {what}: {', '.join(names[:MAX_NAMED])}{more}; "
+            "are --arch, --num-layers and --num-classes those it was trained with?"
+        )
+
+
+def check_model(checkpoint: Checkpoint, config: Config) -> None:
+    """Raises CheckpointError if the checkpoint says that it belongs to another kind of network.
+
+    v1 and v1.5 have the same tensors, so names and shapes alone would not tell.
+    """
+    then = checkpoint.meta.get("config", {})
+    for name in ("arch", "num-layers", "batchnorm-eps"):
+        now = config.flat()[name]
+        if name in then and then[name] != now:
+            raise CheckpointError(f"{checkpoint.path} was trained with --{name} {then[name]}, not {now}")
