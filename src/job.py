@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from src.config import Config
-from src.data.sources import Splits
+from src.data.splits import Splits
 from src.platform.distributed import World
 from src.platform.signals import StopFlag
 from src.report.journal import Journal

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from src.config import Config
 from src.data import sampling
-from src.data.sources import Splits, open_splits
+from src.data.splits import Splits, open_splits
 from src.errors import CheckpointError, DataError
 from src.weights import resume
 

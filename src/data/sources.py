@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Sequence
 
 import numpy as np
 
-from src.config import IMAGENET_TRAIN_IMAGES
-from src.data.manifest import Manifest, read_manifest
+from src.data.manifest import Manifest
 from src.errors import DataError
 
 if TYPE_CHECKING:
     import mindspore.dataset as ds
 
-    from src.config import Config
-
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff")
-SYNTHETIC_VAL_SHARE = 50_000 / IMAGENET_TRAIN_IMAGES
 
 
 class ClassLabel(NamedTuple):
@@ -87,7 +83,7 @@ class RandomAccess:
         return self.source.row(int(row))
 
 
-def _open_random_access(source: Any, rows: np.ndarray) -> ds.Dataset:
+def open_random_access(source: Any, rows: np.ndarray) -> ds.Dataset:
     import mindspore.dataset as ds
 
     return ds.GeneratorDataset(
@@ -136,7 +132,7 @@ class ImageFolderSource:
         return np.fromfile(path, np.uint8), np.array(label, np.int32)
 
     def open(self, rows: np.ndarray, workers: int) -> ds.Dataset:
-        return _open_random_access(self, rows)
+        return open_random_access(self, rows)
 
     def identity(self) -> dict[str, Any]:
         return {"path": str(self.folder), "num_images": len(self), "num_classes": len(self.classes)}
@@ -151,109 +147,3 @@ def _images(folder: Path) -> list[str]:
             if name[0] != "." and name.lower().endswith(IMAGE_SUFFIXES):
                 found.append(os.path.join(parent, name))
     return sorted(found, key=os.fsencode)
-
-
-@dataclass
-class SyntheticSource:
-    """Generated images that can be learned: noise plus a coarse pattern of the class.
-
-    Pattern and label depend on the row alone, so that training and validation follow one rule.
-    """
-
-    num_rows: int
-    num_classes: int
-    shape: tuple[int, int]  # height, width
-    first_row: int = 0  # validation goes on where training ends: same rule, other images
-    encoded: bool = field(default=False, init=False)
-
-    CELLS = 4
-    NOISE_STD, PATTERN_STD = 24.0, 48.0
-
-    def __post_init__(self) -> None:
-        self.classes = [ClassLabel(str(k), f"class {k}") for k in range(self.num_classes)]
-        height, width = self.shape
-        noise = np.random.RandomState(0).standard_normal((2 * height, 2 * width, 3))
-        self._noise = (noise * self.NOISE_STD).astype(np.int16)
-
-    def __len__(self) -> int:
-        return self.num_rows
-
-    def _pattern(self, label: int) -> np.ndarray:
-        coarse = (
-            np.random.RandomState(label + 1).standard_normal((self.CELLS, self.CELLS, 3)) * self.PATTERN_STD
-        )
-        height, width = self.shape
-        rows, columns = np.arange(height) * self.CELLS // height, np.arange(width) * self.CELLS // width
-        return coarse.astype(np.int16)[rows][:, columns]
-
-    def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        draw = np.random.RandomState(self.first_row + i)
-        label = int(draw.randint(self.num_classes))
-        height, width = self.shape
-        top, left = draw.randint(height), draw.randint(width)
-        pixels = 128 + self._pattern(label) + self._noise[top : top + height, left : left + width]
-        return np.clip(pixels, 0, 255).astype(np.uint8), np.array(label, np.int32)
-
-    def open(self, rows: np.ndarray, workers: int) -> ds.Dataset:
-        return _open_random_access(self, rows)
-
-    def identity(self) -> dict[str, Any]:
-        return {"path": "synthetic", "num_images": self.num_rows, "num_classes": self.num_classes}
-
-
-@dataclass(frozen=True)
-class Splits:
-    """The splits that a mode needs; one that it does not need is None."""
-
-    train: Source | None
-    val: Source | None
-    classes: list[ClassLabel]
-
-    def identity(self) -> dict[str, Any]:
-        named = (("train", self.train), ("val", self.val))
-        return {name: source.identity() for name, source in named if source is not None}
-
-
-def open_splits(config: Config, *, train: bool, val: bool) -> Splits:
-    """Open what is asked for. Raises DataError (one sentence) when it cannot be used."""
-    opener = {"mindrecord": _open_mindrecord, "imagefolder": _open_folders, "synthetic": _open_synthetic}
-    splits = opener[config.data.data_backend](config, train, val)
-    wanted = config.model.num_classes
-    if wanted is not None and wanted < len(splits.classes):
-        raise DataError(f"the data set has {len(splits.classes)} classes, --num-classes is {wanted}")
-    return splits
-
-
-def _open_mindrecord(config: Config, train: bool, val: bool) -> Splits:
-    train_source = MindRecordSource(read_manifest(config.train_folder)) if train else None
-    val_source = MindRecordSource(read_manifest(config.val_folder)) if val else None
-    if train_source and val_source and train_source.classes != val_source.classes:
-        raise DataError(
-            f"{config.train_folder} and {config.val_folder} do not have the same classes in the same order; "
-            "convert the validation set with the training set's mapping"
-        )
-    some = train_source or val_source
-    assert some is not None
-    return Splits(train_source, val_source, list(some.classes))
-
-
-def _open_folders(config: Config, train: bool, val: bool) -> Splits:
-    # The mapping is the training folder's even when only validation is read.
-    mapping = None
-    if train or config.train_folder.is_dir():
-        mapping = ImageFolderSource.scan(config.train_folder)
-    val_source = (
-        ImageFolderSource.scan(config.val_folder, mapping.classes if mapping else None) if val else None
-    )
-    some = mapping or val_source
-    assert some is not None
-    return Splits(mapping if train else None, val_source, list(some.classes))
-
-
-def _open_synthetic(config: Config, train: bool, val: bool) -> Splits:
-    num_train = config.data.num_examples or IMAGENET_TRAIN_IMAGES
-    num_val = max(1, round(num_train * SYNTHETIC_VAL_SHARE))
-    classes, shape = config.model.num_classes or 1000, config.data.image_shape[1:]
-    train_source = SyntheticSource(num_train, classes, shape)
-    val_source = SyntheticSource(num_val, classes, shape, first_row=num_train)
-    return Splits(train_source if train else None, val_source if val else None, train_source.classes)

@@ -12,7 +12,7 @@ from src.report.timing import StepTimes
 
 if TYPE_CHECKING:
     from src.config import Config
-    from src.data.sources import Splits
+    from src.data.splits import Splits
     from src.platform.distributed import World
 
 

@@ -153,6 +153,8 @@ class TrainMetrics(Callback):
                 **record.times.metrics("train", self.images_per_step),
                 "train.data_time": sum(record.times.waits[record.times.num_warmup :]),
                 "train.compute_time": sum(record.times.durations[record.times.num_warmup :]),
+                # The steps left out of the above; compiling the graph is in the first epoch's.
+                "train.warmup_time": sum(map(sum, record.times.warmup())),
             }
         )
 

@@ -23,7 +23,7 @@ from src.weights import checkpoint, resume
 
 if TYPE_CHECKING:
     from src.config import Config
-    from src.data.sources import Splits
+    from src.data.splits import Splits
     from src.platform.distributed import World
     from src.platform.signals import StopFlag
     from src.report.journal import Journal

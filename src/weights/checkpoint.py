@@ -74,6 +74,7 @@ def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any])
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
+        beside.chmod(0o666 & ~_umask())  # the library writes files that only their owner can read
         _flush(beside)
         if digest(_read_safetensors(beside)[0]) != checksum:
             raise CheckpointError(f"{beside} reads back otherwise than it was written; is the disk sound?")
@@ -83,6 +84,12 @@ def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any])
         raise CheckpointError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def _flush(path: Path) -> None:

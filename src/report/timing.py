@@ -1,0 +1,49 @@
+"""Times of the steps of an epoch, and what the report says of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Optional
+
+import numpy as np
+
+LATENCY_PERCENTILES = (50, 90, 95, 99, 100)
+MAX_WARMUP_STEPS = 20
+WARMUP_SHARE = 0.1
+
+
+@dataclass
+class StepTimes:
+    """Seconds that each step waited for data and then took, in order."""
+
+    waits: list[float] = field(default_factory=list)
+    durations: list[float] = field(default_factory=list)
+
+    def add(self, wait: float, duration: float) -> None:
+        self.waits.append(wait)
+        self.durations.append(duration)
+
+    @property
+    def num_warmup(self) -> int:
+        """Steps at the start that are not steady: min(20, steps / 10 rounded up)."""
+        return min(MAX_WARMUP_STEPS, math.ceil(len(self.durations) * WARMUP_SHARE))
+
+    def warmup(self) -> tuple[list[float], list[float]]:
+        """Waits and durations of the steps that are not steady."""
+        return self.waits[: self.num_warmup], self.durations[: self.num_warmup]
+
+    def metrics(self, prefix: str, images_per_step: int) -> dict[str, Optional[float]]:
+        """Images per second of all devices, and latencies in seconds, over the steady steps.
+
+        All null when no steady step is left. `images_per_step` counts all devices.
+        """
+        steady = np.add(self.waits, self.durations)[self.num_warmup :]
+        names = [f"{prefix}.latency_{p}" for p in LATENCY_PERCENTILES]
+        if steady.size == 0:
+            return dict.fromkeys([f"{prefix}.total_ips", f"{prefix}.latency_avg", *names])
+        return {
+            f"{prefix}.total_ips": images_per_step * steady.size / float(steady.sum()),
+            f"{prefix}.latency_avg": float(steady.mean()),
+            **{n: float(v) for n, v in zip(names, np.percentile(steady, LATENCY_PERCENTILES))},
+        }
