@@ -7,7 +7,7 @@ import re
 import shlex
 import typing
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Type, TypeVar
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Type, TypeVar
 
 import tyro
 import yaml
@@ -20,24 +20,37 @@ C = TypeVar("C", bound=Config)
 TRUE_WORDS, FALSE_WORDS = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
-def parse(argv: Sequence[str], prog: str, config_type: Type[C] = Config) -> C:  # type: ignore[assignment]
+def parse(
+    argv: Sequence[str],
+    prog: str,
+    config_type: Type[C] = Config,  # type: ignore[assignment]
+    checkpoint_options: Optional[Callable[[Path], Dict[str, Any]]] = None,
+) -> C:
     """The checked configuration of a command line.
 
+    A recipe (--config) yields to the command line. Where a checkpoint is only used (--mode val and pred),
+    the options that `checkpoint_options` reads from it yield to both.
     Raises OptionError (one sentence) on anything that cannot work; `--help` prints and exits 0.
     """
     own = _normalise(list(argv), config_type)
-    recipe = _recipe_argv(own, config_type)
-    config = _tyro(recipe + own, prog, config_type)
+    words = _recipe_argv(own, config_type) + own
+    config = _tyro(words, prog, config_type)
+    load = config.output.load
+    if checkpoint_options and load and config.training.mode in ("val", "pred"):
+        saved = [
+            part for name, value in checkpoint_options(load).items() for part in _option_argv(name, value)
+        ]
+        config = _tyro(saved + words, prog, config_type)
     check(config)
     return config
 
 
-def to_argv(config: Config) -> List[str]:
-    """The shortest command line that parses to `config`: only what differs from the defaults."""
+def to_argv(config: Config, always: Container[str] = ()) -> List[str]:
+    """The shortest command line that parses to `config`: what differs from the defaults, and `always`."""
     defaults = type(config)().flat()
     argv: List[str] = []
     for name, value in config.flat().items():
-        if name != "config" and value != defaults[name]:
+        if name != "config" and value is not None and (value != defaults[name] or name in always):
             argv += _option_argv(name, value)
     return argv
 

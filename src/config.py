@@ -162,7 +162,8 @@ class Output:
     save_frequency: int = -1
     """-1: the best and the last checkpoint; K: another every K epochs; 0: none at all"""
     load: Optional[Path] = None
-    """checkpoint whose weights to start from, to score, or to predict with (.safetensors or .ckpt)"""
+    """checkpoint whose weights to start from, to score, or to predict with (.safetensors or .ckpt); for
+    the last two it also supplies the options of network and image that are not given"""
     resume: str = "auto"
     """auto: continue the same run if the workspace holds it; a checkpoint: continue it; off: start anew"""
     log: str = "log.log"

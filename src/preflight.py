@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from src.config import Config
 from src.data import sampling
+from src.data.images import find_images
 from src.data.splits import Splits, open_splits
 from src.errors import CheckpointError, DataError
 from src.weights import resume
@@ -29,6 +30,7 @@ def prepare(config: Config, world_size: int) -> Prepared:
         raise CheckpointError(f"--load {load}: no such checkpoint")
     plan = resume.plan(config) if config.trains else resume.Plan("start")
     if training.mode == "pred" and not training.test_io:
+        find_images(str(config.data.data_pred))
         return Prepared(None, plan)
     if training.test_io:
         splits = open_splits(

@@ -15,12 +15,13 @@ from src.platform.signals import StopFlag
 from src.report.journal import Journal
 from src.report.report import Report
 from src.weights import resume
+from src.weights.record import network_options
 
 
 def main(argv: Sequence[str], prog: str) -> int:
     """Run a command line; returns the exit code. Errors that a user can mend are one sentence on stderr."""
     try:
-        config: Config = cli.parse(argv, prog)
+        config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
         device = environment.detect_device(config.platform.device_target)
         place = environment.this_rank()
         notices = environment.prepare(device, place.size)

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from src import models
+from src.data.images import fault, find_images
 from src.data.pipeline import ValPipeline
 from src.data.sources import ClassLabel
 from src.data.speed import measure
@@ -69,10 +70,10 @@ def classify(job: Job) -> int:
     """--mode pred: the likeliest classes of each image; a bad file is told, and the others are done."""
     config = job.config
     assert config.data.data_pred is not None
-    files = predict.find_images(config.data.data_pred)
+    files = find_images(config.data.data_pred)
     network, loaded = _load_network(job)
     classes = [ClassLabel(*row) for row in loaded.meta.get("classes", [])]
-    faults = {file: why for file, why in ((file, predict.fault(file)) for file in files) if why}
+    faults = {file: why for file, why in ((file, fault(file)) for file in files) if why}
     good = [file for file in files if file not in faults]
     predictions = predict.predict(network, config, good, classes) if good else []
     for prediction in predictions:

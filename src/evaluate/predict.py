@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Sequence
@@ -10,17 +9,14 @@ from typing import TYPE_CHECKING, Any, Sequence
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
-from PIL import Image, UnidentifiedImageError
 
 from src.data.pipeline import fill_up, val_batches
-from src.data.sources import IMAGE_SUFFIXES, ClassLabel, ImageFolderSource
-from src.errors import DataError
+from src.data.sources import ClassLabel, ImageFolderSource
 
 if TYPE_CHECKING:
     from src.config import Config
 
 TOP = 10
-MINDSPORE_FORMATS = ("BMP", "JPEG", "PNG", "TIFF")
 
 
 @dataclass(frozen=True)
@@ -33,36 +29,6 @@ class Prediction:
     def as_dict(self) -> dict[str, Any]:
         keys = ("index", "wnid", "name", "probability")
         return {"file": self.file, "classes": [dict(zip(keys, row)) for row in self.classes]}
-
-
-def find_images(pattern: str) -> list[str]:
-    """The files that --data-pred names: a file, the images below a folder, or a glob, sorted.
-
-    Raises DataError when there are none.
-    """
-    path = Path(pattern)
-    if path.is_dir():
-        found = [str(p) for p in path.rglob("*") if p.suffix.lower() in IMAGE_SUFFIXES and p.is_file()]
-    elif path.is_file():
-        found = [pattern]
-    else:
-        found = [name for name in glob.glob(pattern, recursive=True) if Path(name).is_file()]
-    if not found:
-        raise DataError(f"--data-pred {pattern}: no image there")
-    return sorted(found)
-
-
-def fault(file: str) -> str:
-    """What is wrong with an image file, or "". A cut file could kill MindSpore's decoder, hence this look."""
-    try:
-        with Image.open(file) as image:
-            kind = image.format
-            image.load()
-    except (OSError, SyntaxError, ValueError, UnidentifiedImageError) as error:
-        return f"cannot be decoded: {error}"
-    if kind not in MINDSPORE_FORMATS:
-        return f"is a {kind}; only {', '.join(MINDSPORE_FORMATS)} can be read"
-    return ""
 
 
 class Probabilities(nn.Cell):
@@ -79,7 +45,7 @@ class Probabilities(nn.Cell):
 def predict(
     network: nn.Cell, config: Config, files: Sequence[str], classes: Sequence[ClassLabel]
 ) -> list[Prediction]:
-    """Classify whole image files (see `fault`), with the preprocessing of validation."""
+    """Classify whole image files (see src.data.images), with the preprocessing of validation."""
     cell = Probabilities(network).set_train(False)
     source = ImageFolderSource(Path(), list(classes), [(file, 0) for file in files])
     batch_size = min(config.training.batch_size, len(files))

@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from src import cli
-from src.config import Config
+from src.config import Config, Data
 from src.errors import INTERRUPTED_SIGTERM
 from src.job import Job
 from src.train.fit import Fitting, build, fit
@@ -70,9 +70,13 @@ def _next_steps(config: Config, best: Any) -> list[str]:
     """Commands that use what this run made."""
     if not best or not config.output.save_frequency:
         return []
-    # Only the options that another command needs to use this run's checkpoint.
-    needed = cli.to_argv(Config(model=config.model, data=config.data))
     load = ["--load", str(resume.checkpoint_path(config, "best"))]
-    score = ["python", "eval.py", *load, *needed]
-    classify = ["python", "train.py", "--mode", "pred", *load, *needed, "--data-pred", "IMAGE"]
+    folders = Data(
+        data_root=config.data.data_root,
+        data_val=config.data.data_val,
+        data_backend=config.data.data_backend,
+        num_examples=config.data.num_examples,
+    )
+    score = ["python", "eval.py", *load, *cli.to_argv(Config(data=folders))]
+    classify = ["python", "train.py", "--mode", "pred", *load, "--data-pred", "IMAGE"]
     return [f"score it again:     {cli.join(score)}", f"classify an image:  {cli.join(classify)}"]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Iterable, Mapping
 import numpy as np
 
 from src.errors import CheckpointError
+from src.weights.record import parse_record
 
 if TYPE_CHECKING:
     from mindspore import nn
@@ -112,7 +113,7 @@ def read(path: Path) -> Checkpoint:
         return Checkpoint(path, _read_ckpt(path))
     try:
         tensors, metadata = _read_safetensors(path)
-        meta = json.loads(metadata.get("record", "{}"))
+        meta = parse_record(metadata)
     except Exception as error:  # the library's own error types are many
         raise CheckpointError(f"{path} ({path.stat().st_size} bytes) is damaged: {error}") from None
     if meta and meta.get("format_version", 0) > FORMAT_VERSION:

@@ -99,8 +99,8 @@ def _difference(held: dict[str, Any], config: Config) -> str:
     then, now = held.get("config", {}), config.plain()
     if not then:
         return "its report does not say with which options it was made"
-    if then.get("mode") not in ("train", "train_val"):
-        return f"made with --mode {then.get('mode')}"
+    if _kind(then) != "training":
+        return "--test-io there" if _kind(then) == "io" else f"--mode {_kind(then)} there"
     for name, value in now.items():
         if name not in FREE_OPTIONS and then.get(name) != value:
             return f"--{name} {_shown(then.get(name))} there, {_shown(value)} here"
@@ -131,15 +131,20 @@ def move_aside(config: Config) -> Path:
 
 
 def output_file(config: Config, name: str) -> Path:
-    """Where a file of this run goes; scoring never replaces the files of a training run beside it."""
+    """Where a file of this run goes: scoring never replaces the files of a training run beside it."""
     path = config.output.workspace / name
-    if config.trains:
-        return path
+    kind = _kind(config.plain())
     try:
-        held_mode = _held_report(config.output.workspace / config.output.report).get("config", {}).get("mode")
+        held = _held_report(config.output.workspace / config.output.report)
     except OptionError:
-        held_mode = None
-    if held_mode in ("train", "train_val"):
-        suffix = "io" if config.training.test_io else config.training.mode
-        return path.with_name(f"{path.stem}-{suffix}{path.suffix}")
-    return path
+        held = {}
+    if kind == "training" or not held or _kind(held.get("config", {})) == kind:
+        return path
+    return path.with_name(f"{path.stem}-{kind}{path.suffix}")
+
+
+def _kind(options: dict[str, Any]) -> str:
+    """What sort of command options belong to: "training", "val", "pred" or "io"."""
+    if options.get("test-io"):
+        return "io"
+    return {"val": "val", "pred": "pred"}.get(options.get("mode", ""), "training")

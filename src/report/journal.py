@@ -1,0 +1,100 @@
+"""Everything a run tells: console, log.log, dllogger lines and report.json, from one call each.
+
+Ranks other than 0 hold a silent journal, so that the training code never asks who it is.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Optional
+
+from src.report.console import Console
+from src.report.dllog import open_log
+from src.report.logfile import open_log_file
+from src.report.progress import Progress
+from src.report.report import Report
+
+# Metric of the report -> metric of the dllogger lines, where the names differ by contract.
+DLLOGGER_NAMES = {
+    "train.total_ips": "train.ips",
+    "val.total_ips": "val.ips",
+    "val.top1": "val.accuracy",
+    "val.top5": "val.top_k_accuracy_5",
+}
+
+
+class Journal:
+    """What a run writes. `silent()` gives one that writes nothing."""
+
+    def __init__(self, console: Console, dllogger: Any, report: Optional[Report]) -> None:
+        self.console, self.dllogger, self.report = console, dllogger, report
+        self._progress: Optional[Progress] = None
+
+    @classmethod
+    def silent(cls) -> Journal:
+        return cls(Console(enabled=False), open_log(None, append=False), None)
+
+    @classmethod
+    def open(cls, *, log: Path, dllogger: Path, report: Report, append: bool) -> Journal:
+        """`append`: continue the files of the run that is resumed. Raises SuiteError where one cannot be."""
+        console = Console(log=open_log_file(log, append))
+        return cls(console, open_log(dllogger, append), report)
+
+    def start(self, title: str, facts: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        self.console.facts(title, facts)
+        self.dllogger.log("PARAMETER", options)
+        if self.report:
+            self.report.write()
+
+    def begin_epoch(self, epoch: int, num_epochs: int, steps: int) -> None:
+        self._progress = self.console.epoch(epoch, num_epochs, steps)
+
+    def step(self, step: int) -> None:
+        """`step` steps of the epoch are done."""
+        if self._progress:
+            self._progress.step(step)
+
+    def window(self, epoch: int, step: int, metrics: Mapping[str, Optional[float]]) -> None:
+        """The last few steps, up to `step` (counted from 1): train.loss, train.ips, train.lr."""
+        self.dllogger.log([epoch, step - 1], metrics)
+        if self._progress:
+            loss, ips, lr = (metrics[f"train.{name}"] for name in ("loss", "ips", "lr"))
+            self._progress.line(step, loss=loss, ips=ips, lr=lr)
+
+    def end_epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, Any], seconds: float) -> None:
+        """All numbers of a finished epoch, in the report's names."""
+        self._progress = None
+        self.console.epoch_summary(epoch, num_epochs, {**metrics, "epoch_time": seconds})
+        self.dllogger.log([epoch], {DLLOGGER_NAMES.get(name, name): v for name, v in metrics.items()})
+        if self.report:
+            self.report.add_epoch(epoch, metrics)
+
+    def note(self, **fields: Any) -> None:
+        """Fields of the report that concern the whole run."""
+        if self.report:
+            self.report.set(**fields)
+
+    def finish(self, title: str, facts: Mapping[str, Any], next_steps: Sequence[str] = ()) -> None:
+        """The run is complete: last lines of every file, and the summary for the person."""
+        if self.report:
+            self.report.finish("completed")
+            metrics = self.report.as_dict()["metrics"]
+            last = {DLLOGGER_NAMES.get(k, k): v[-1] for k, v in metrics.items() if v}
+            self.dllogger.log([], last)
+            facts = {**facts, "report": self.report.path}
+        self.dllogger.flush()
+        self.console.summary(title, facts, next_steps)
+
+    def interrupted(self, signal_number: int, kept: str) -> None:
+        reason = f"stopped by {signal.Signals(signal_number).name}"
+        self.console.close()
+        self.console.warn(f"{reason}; {kept}")
+        if self.report:
+            self.report.finish("interrupted", reason)
+
+    def failed(self, reason: str) -> None:
+        self.console.close()
+        if self.report:
+            self.report.finish("failed", reason)
