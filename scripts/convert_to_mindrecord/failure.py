@@ -1,0 +1,15 @@
+"""How a conversion ends when it cannot go on: one sentence, and an exit code that scripts can rely on."""
+
+from __future__ import annotations
+
+WRONG_OPTIONS = 2
+DATA_UNUSABLE = 3
+OTHER = 1
+
+
+class ConvertError(Exception):
+    """What was seen, which file or option, and what to do; shown without a traceback."""
+
+    def __init__(self, sentence: str, exit_code: int = OTHER) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code

@@ -1,0 +1,73 @@
+"""How many shards, and how large MindRecord's header and pages are.
+
+A MindRecord file is a header and whole pages: 48 MB with MindSpore's defaults, even for four rows.  Files
+that are read together must agree on both sizes, so they are chosen once, from the amount of data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Optional
+
+from failure import WRONG_OPTIONS, ConvertError
+
+KIB, MIB = 1 << 10, 1 << 20
+SMALLEST_PAGE, LARGEST_USEFUL_PAGE, LARGEST_PAGE = 32 * KIB, 32 * MIB, 256 * MIB
+SMALLEST_HEADER, LARGEST_HEADER = 64 * KIB, 128 * MIB
+ROW_OVERHEAD = 1 * KIB  # lengths that MindRecord stores with each row
+PAGES_PER_SHARD = 32  # keeps the empty rest of the last pages near 6 % of a shard
+HEADER_BYTES_PER_PAGE = 256  # about 200 measured: a JSON object per page
+AUTO_SHARD_BYTES, AUTO_MOST_SHARDS, MOST_SHARDS = 64 * MIB, 64, 1000
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Sizes in bytes."""
+
+    num_shards: int
+    page_size: int
+    header_size: int
+
+    def with_room_for(self, row_bytes: int) -> Layout:
+        """The same, with pages that hold a row of `row_bytes`."""
+        return replace(self, page_size=max(self.page_size, power_of_two(row_bytes + ROW_OVERHEAD)))
+
+
+def power_of_two(size: float) -> int:
+    """The smallest power of two that is not below `size`."""
+    return 1 << max(0, int(-(-size // 1)) - 1).bit_length()
+
+
+def choose_layout(sizes: Optional[tuple[int, int]], partitions: Optional[int], num_tasks: int) -> Layout:
+    """`sizes`: (all bytes, largest row) where the plug-in knows them; `partitions`: None chooses."""
+    if partitions is None:
+        by_size = -(-sizes[0] // AUTO_SHARD_BYTES) if sizes else 1
+        partitions = max(1, min(by_size, AUTO_MOST_SHARDS, num_tasks))
+    if partitions > num_tasks:
+        raise ConvertError(
+            f"--mindrecord_partitions {partitions}: there are only {num_tasks} tasks to deal to the shards; "
+            f"use {num_tasks} or fewer",
+            WRONG_OPTIONS,
+        )
+    if sizes is None:  # 4,096 pages of 4 MiB: up to 16 GiB a shard, and 9 MiB for the smallest
+        return Layout(partitions, 4 * MIB, 1 * MIB)
+    total, largest = sizes
+    shard = total / partitions
+    page = min(max(power_of_two(shard / PAGES_PER_SHARD), SMALLEST_PAGE), LARGEST_USEFUL_PAGE)
+    page = min(max(page, power_of_two(largest + ROW_OVERHEAD)), LARGEST_PAGE)
+    # Twice for pages that large rows leave half empty, twice for shards above the average.
+    header = power_of_two(HEADER_BYTES_PER_PAGE * (4 * shard / page + 64))
+    return Layout(partitions, page, min(max(header, SMALLEST_HEADER), LARGEST_HEADER))
+
+
+def tasks_of_shard(shard: int, num_shards: int, num_tasks: int) -> range:
+    """Contiguous runs: the rows of the whole set have the order of the tasks, for any number of shards."""
+    return range(shard * num_tasks // num_shards, (shard + 1) * num_tasks // num_shards)
+
+
+def shard_names(base: str, num_shards: int) -> list[str]:
+    """MindSpore's own names: `base` alone, or `base0` ... padded with zeros."""
+    if num_shards == 1:
+        return [base]
+    width = len(str(num_shards - 1))
+    return [f"{base}{index:0{width}d}" for index in range(num_shards)]
