@@ -1,0 +1,153 @@
+"""The only door to `dllogger`: the lines that people's scrapers read, written and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Optional, Union
+
+from src.errors import SuiteError
+from src.report.strict import strict
+
+PathLike = Union[str, "os.PathLike[str]"]
+
+# What a reader of the log needs to print a metric.  An empty unit, not null: the original prints "None".
+_FRACTION = {"unit": "", "format": ":.5f"}
+_LOSS = {"unit": "", "format": ":.5f"}
+_SPEED = {"unit": "images/s", "format": ":.2f"}
+_SECONDS = {"unit": "s", "format": ":.5f"}
+_PERCENTILES = ("avg", "50", "90", "95", "99", "100")
+METADATA: dict[str, dict[str, str]] = {
+    "train.loss": _LOSS,
+    "train.ips": _SPEED,
+    "train.lr": {"unit": "", "format": ":.6g"},
+    "train.accuracy": _FRACTION,
+    "train.top_k_accuracy_5": _FRACTION,
+    "train.data_time": _SECONDS,
+    "train.compute_time": _SECONDS,
+    **{f"train.latency_{which}": _SECONDS for which in _PERCENTILES},
+    "val.accuracy": _FRACTION,
+    "val.top_k_accuracy_5": _FRACTION,
+    "val.loss": _LOSS,
+    "val.ips": _SPEED,
+    **{f"val.latency_{which}": _SECONDS for which in _PERCENTILES},
+}
+
+
+class Log:
+    """A dllogger `Logger`, whichever implementation: values are sanitised and every record is flushed."""
+
+    def __init__(self, logger: Any):
+        self.logger = logger
+
+    def log(self, step: Any, data: Mapping[str, Any], verbosity: int = 0) -> None:
+        """`step`: "PARAMETER", (epoch, step), (epoch,) or () for the summary; verbosity 0 is DEFAULT."""
+        self.logger.log(step=step, data=strict(data), verbosity=verbosity)
+        self.logger.flush()
+
+    def metadata(self, metric: str, metadata: Mapping[str, Any]) -> None:
+        self.logger.metadata(metric, strict(metadata))
+        self.logger.flush()
+
+    def flush(self) -> None:
+        self.logger.flush()
+
+    def close(self) -> None:
+        """Close the file; no record may follow."""
+        self.logger.flush()
+        for backend in self.logger.backends:
+            if hasattr(backend, "close"):  # the original closes its file by itself, at exit
+                backend.close()
+
+
+def open_log(path: Optional[PathLike], append: bool, console: bool = False) -> Log:
+    """A log into `path` (None: no file), and on stdout with `console`, where METADATA is announced.
+
+    `append` continues the file of a resumed run.  Raises SuiteError where the file cannot be opened.
+    """
+    dllogger = _implementation()
+    backends = []
+    if console:
+        backends.append(dllogger.StdOutBackend(dllogger.Verbosity.DEFAULT, step_format=step_format))
+    if path is not None:
+        try:
+            if append:
+                _end_last_line(path)
+            backends.append(
+                dllogger.JSONStreamBackend(dllogger.Verbosity.VERBOSE, os.fspath(path), append=append)
+            )
+        except OSError as error:
+            raise SuiteError(f"cannot write the log {os.fspath(path)}: {error.strerror or error}") from error
+    log = Log(dllogger.Logger(backends))
+    for metric, metadata in METADATA.items():
+        log.metadata(metric, metadata)
+    return log
+
+
+def step_format(step: Any) -> str:
+    """The published console form: `Epoch: 0 Iteration: 19 `."""
+    if isinstance(step, str):
+        return step
+    if not step:
+        return "Summary:"
+    return "".join(
+        f"{name}: {number} " for name, number in zip(("Epoch", "Iteration", "Validation Iteration"), step)
+    )
+
+
+def read_lines(path: PathLike) -> list[dict[str, Any]]:
+    """The records of a log, other lines passed over.
+
+    A last line that a crash cut short is passed over too; damage elsewhere raises SuiteError.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().rstrip().split("\n")
+    except OSError as error:
+        raise SuiteError(f"cannot read the log {os.fspath(path)}: {error.strerror or error}") from error
+    records = []
+    for number, line in enumerate(lines, start=1):
+        if not line.startswith("DLLL "):
+            continue
+        record = _record(line)
+        if record is not None:
+            records.append(record)
+        elif number < len(lines):
+            raise SuiteError(
+                f"line {number} of the log {os.fspath(path)} is damaged: remove the line to go on"
+            )
+    return records
+
+
+def _implementation() -> Any:
+    try:
+        import dllogger  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        from src.report import dllogger_writer as dllogger
+    return dllogger
+
+
+def _record(line: str) -> Optional[dict[str, Any]]:
+    """The record of a DLLL line, or None where the line is damaged."""
+    try:
+        record = json.loads(line[len("DLLL ") :])
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _end_last_line(path: PathLike) -> None:
+    """Remove a record that a crash cut short: the next one would be glued to it, and both be lost."""
+    try:
+        with open(path, "r+b") as file:
+            content = file.read()
+            start = content.rfind(b"\n") + 1
+            if start == len(content):
+                return
+            if _record(content[start:].decode("utf-8", "replace")) is None:
+                file.truncate(start)
+            else:
+                file.write(b"\n")
+    except FileNotFoundError:
+        pass
