@@ -1,0 +1,57 @@
+"""Set before MindSpore is imported by any test: the suite's own choices for the CPU, and quiet logs."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from src.platform import environment
+from tests.support import ROOT, command, shared_data
+
+NOTICES = environment.prepare("CPU")
+
+
+def pytest_report_header() -> list[str]:
+    return NOTICES
+
+
+@pytest.fixture(scope="session")
+def golden() -> dict:
+    """Values of an independent float64 implementation; tests/golden/spec.py makes its weights and inputs."""
+    return json.loads((ROOT / "tests" / "golden" / "golden.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="session")
+def graph_mode() -> None:
+    """MindSpore on the CPU in graph mode, as the suite runs it."""
+    import mindspore as ms
+
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_device("CPU")
+
+
+@pytest.fixture(scope="session")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo's data set as records: 1,437 training and 360 validation images of 10 classes."""
+    pytest.importorskip("sklearn", reason="scikit-learn ships the digits")
+    folder = tmp_path_factory.mktemp("digits")
+    for words in (
+        ("scripts/prepare_digits.py", folder / "images"),
+        ("scripts/prepare_dataset.py", folder / "images", folder / "records"),
+    ):
+        done = command(*words)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_imagenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ten classes of Tiny-ImageNet as class folders: train/ and val/."""
+    archive = shared_data("tiny-imagenet-10.tar")
+    folder = tmp_path_factory.mktemp("tiny")
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder)
+    return folder / "tiny-imagenet-10"

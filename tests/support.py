@@ -1,0 +1,26 @@
+"""What several tests need: running commands as a user would, and finding real images."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def command(*words: object, cwd: Path | None = None, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run a command of the suite: its script's name, then arguments."""
+    argv = [sys.executable, str(ROOT / str(words[0])), *map(str, words[1:])]
+    return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+
+def shared_data(name: str) -> Path:
+    """An archive of real images beside the checkout or in $SUITE_DATA_DIR; the test is skipped without it."""
+    folder = Path(os.environ.get("SUITE_DATA_DIR", ROOT.parent / "shared" / "data"))
+    if not (folder / name).is_file():
+        pytest.skip(f"{name} is not in {folder} (SUITE_DATA_DIR names another folder)")
+    return folder / name
