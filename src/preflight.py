@@ -28,7 +28,7 @@ def prepare(config: Config, world_size: int) -> Prepared:
     training, load = config.training, config.output.load
     if load is not None and not load.is_file():
         raise CheckpointError(f"--load {load}: no such checkpoint")
-    plan = resume.plan(config) if config.trains else resume.Plan("start")
+    plan = resume.plan(config, world_size) if config.trains else resume.Plan("start")
     if training.mode == "pred" and not training.test_io:
         find_images(str(config.data.data_pred))
         return Prepared(None, plan)

@@ -8,7 +8,7 @@ from typing import Callable, Sequence
 
 from src import cli, preflight
 from src.config import Config
-from src.errors import SuiteError
+from src.errors import OptionError, SuiteError
 from src.job import Job
 from src.platform import distributed, environment, machine
 from src.platform.signals import StopFlag
@@ -32,10 +32,10 @@ def main(argv: Sequence[str], prog: str) -> int:
         job = _start(config, device, prepared)
         for notice in notices:
             job.journal.console.say(notice)
-        return _finish(job)
+        return distributed.leave(_finish(job), job.world)
     except SuiteError as error:
         print(f"{prog}: {error}", file=sys.stderr)
-        return error.exit_code
+        return distributed.leave(error.exit_code)
 
 
 def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:
@@ -93,7 +93,7 @@ def _open_journal(
         )
         report.write()
     except OSError as error:
-        raise SuiteError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
+        raise OptionError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
     if plan.sentence:
         journal.console.say(plan.sentence)
     if aside:

@@ -12,7 +12,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def command(*words: object, cwd: Path | None = None, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+def command(
+    *words: object, cwd: Path | None = None, timeout: float = 300
+) -> subprocess.CompletedProcess[str]:
     """Run a command of the suite: its script's name, then arguments."""
     argv = [sys.executable, str(ROOT / str(words[0])), *map(str, words[1:])]
     return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout)

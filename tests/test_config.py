@@ -41,7 +41,12 @@ def test_peak_rate_is_per_256_images():
 
 
 def test_short_options_and_spellings_are_one_option():
-    assert parse("-b", "64") == parse("--batch-size", "64") == parse("--batch_size=64") == parse("--batch-size=64")
+    assert (
+        parse("-b", "64")
+        == parse("--batch-size", "64")
+        == parse("--batch_size=64")
+        == parse("--batch-size=64")
+    )
     assert parse("--lr-steps", "30,60") == parse("--lr-steps", "30", "60")
     assert parse("--random-mirror", "0") == parse("--no-random-mirror") == parse("--random-mirror=false")
     assert parse("--image-shape", "3,64,64").data.image_shape == (3, 64, 64)
@@ -122,7 +127,9 @@ def test_a_recipe_is_a_saved_command_line_and_the_command_line_wins(tmp_path):
         tmp_path, "batch-size: 8\nlr: 1e-3\nimage_shape: [3, 64, 64]\nrandom-mirror: false\nresume: off\n"
     )
     config = parse("--config", path, "-b", "16")
-    expected = parse("-b", "16", "--lr", "0.001", "--image-shape", "3,64,64", "--no-random-mirror", "--resume", "off")
+    expected = parse(
+        "-b", "16", "--lr", "0.001", "--image-shape", "3,64,64", "--no-random-mirror", "--resume", "off"
+    )
     assert config == expected
     # Options that the user sets back to a default must win over the recipe too, in every process.
     assert parse("--config", path, "-b", "192").training.batch_size == 192
@@ -166,5 +173,9 @@ def test_option_names_are_unique_and_helped():
     source = Path(cli.__file__).with_name("config.py").read_text(encoding="utf-8").splitlines()
     for name in names:
         at = next(i for i, line in enumerate(source) if line.startswith(f"    {name}: "))
-        following = next(line for line in source[at + 1 :] if line.strip().startswith(('"""', "default=", ")")) is False or '"""' in line)
+        following = next(
+            line
+            for line in source[at + 1 :]
+            if line.strip().startswith(('"""', "default=", ")")) is False or '"""' in line
+        )
         assert '"""' in following, f"--{name} has no help"

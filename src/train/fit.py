@@ -67,7 +67,6 @@ def build(config: Config, world: World, splits: Splits, seed: int, resume_from: 
     first_epoch, best = 0, None
     if resume_from is not None:
         resumed = checkpoint.read(resume_from)
-        checkpoint.check_model(resumed, config)
         checkpoint.load_training_state(step, resumed)
         first_epoch, best = int(resumed.meta["epochs_done"]), resumed.meta["best"]
     elif config.output.load is not None:

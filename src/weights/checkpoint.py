@@ -51,15 +51,15 @@ def digest(tensors: Mapping[str, np.ndarray]) -> str:
     """SHA-256 over names, types, shapes and bytes, in the order of the names."""
     total = hashlib.sha256()
     for name in sorted(tensors):
-        array = np.ascontiguousarray(tensors[name])
+        array = tensors[name]
         total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
-        total.update(array.reshape(-1).view(np.uint8).data)
+        total.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
     return total.hexdigest()
 
 
 def tensors_of(cell: nn.Cell) -> dict[str, np.ndarray]:
     """A cell's parameters, as arrays on the host."""
-    return {p.name: np.ascontiguousarray(p.asnumpy()) for p in cell.get_parameters()}
+    return {p.name: np.array(p.asnumpy(), order="C") for p in cell.get_parameters()}
 
 
 def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:

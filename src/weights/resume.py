@@ -10,6 +10,7 @@ from typing import Any
 
 from src.config import Config
 from src.errors import CheckpointError, OptionError
+from src.weights.record import read_record
 
 # Options that may differ between the parts of one run: where and how it runs, not what it computes.
 FREE_OPTIONS = {
@@ -37,7 +38,7 @@ def checkpoint_path(config: Config, which: str) -> Path:
     return config.output.workspace / f"{config.output.model_prefix}_{which}.safetensors"
 
 
-def plan(config: Config) -> Plan:
+def plan(config: Config, world_size: int) -> Plan:
     """Decide. Raises OptionError where another run would be lost, CheckpointError where none can be found."""
     out = config.output
     held = _held_report(out.workspace / out.report)
@@ -45,10 +46,10 @@ def plan(config: Config) -> Plan:
     if out.overwrite:
         return Plan("start", move_aside=bool(held) or last.exists(), sentence="")
     if out.resume not in ("auto", "off"):
-        return _plan_named(config, held)
+        return _plan_named(config, held, world_size)
     if not held and not last.exists():
         return Plan("start")
-    difference = _difference(held, config)
+    difference = _difference(held, config, world_size)
     if out.resume == "off" or difference:
         what = f" ({difference})" if difference else ""
         raise OptionError(
@@ -68,17 +69,23 @@ def _plan_same_run(config: Config, held: dict[str, Any], last: Path) -> Plan:
     return Plan("continue", last, seed, f"continuing the run in {config.output.workspace} from {last.name}")
 
 
-def _plan_named(config: Config, held: dict[str, Any]) -> Plan:
+def _plan_named(config: Config, held: dict[str, Any], world_size: int) -> Plan:
     path = Path(config.output.resume)
     if not path.is_file():
         raise CheckpointError(f"--resume {path}: no such checkpoint")
-    difference = _difference(held, config) if held else ""
+    difference = _difference(held, config, world_size) if held else ""
     if difference:
         raise OptionError(
             f"--workspace {config.output.workspace} holds another run ({difference}); "
             "choose another folder, or --overwrite to move its files aside"
         )
-    return Plan("continue", path, held.get("config", {}).get("seed"), f"continuing from {path}")
+    record = read_record(path)
+    difference = _difference({**record, "ngpus": record.get("world_size")}, config, world_size)
+    if difference:
+        raise OptionError(
+            f"--resume {path} belongs to another run ({difference}); --load starts anew from it"
+        )
+    return Plan("continue", path, record["seed"], f"continuing from {path}")
 
 
 def _held_report(path: Path) -> dict[str, Any]:
@@ -94,16 +101,18 @@ def _held_report(path: Path) -> dict[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _difference(held: dict[str, Any], config: Config) -> str:
+def _difference(held: dict[str, Any], config: Config, world_size: int) -> str:
     """The first option in which the held run is another one, or ""."""
     then, now = held.get("config", {}), config.plain()
     if not then:
-        return "its report does not say with which options it was made"
+        return "which does not say with which options it was made"
     if _kind(then) != "training":
         return "--test-io there" if _kind(then) == "io" else f"--mode {_kind(then)} there"
     for name, value in now.items():
         if name not in FREE_OPTIONS and then.get(name) != value:
             return f"--{name} {_shown(then.get(name))} there, {_shown(value)} here"
+    if held.get("ngpus") != world_size:
+        return f"{held.get('ngpus')} devices there, {world_size} here"
     if config.training.seed is not None and then.get("seed") != config.training.seed:
         return f"--seed {then.get('seed')} there, {config.training.seed} here"
     return ""

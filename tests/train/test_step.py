@@ -50,7 +50,9 @@ def run(training: Training):
 
 
 def moved_norm(network, before) -> float:
-    squares = [((p.asnumpy().astype(np.float64) - before[p.name]) ** 2).sum() for p in network.trainable_params()]
+    squares = [
+        ((p.asnumpy().astype(np.float64) - before[p.name]) ** 2).sum() for p in network.trainable_params()
+    ]
     return float(np.sqrt(sum(squares)))
 
 
@@ -114,5 +116,3 @@ def test_momentum_is_part_of_what_a_checkpoint_holds(graph_mode):
     names = {p.name for p in step.get_parameters()}
     assert {"moments.conv1.weight", "global_step", "conv1.weight", "bn1.moving_mean"} <= names
     assert not any("learning_rate" in name for name in names), "a stored table would overwrite a new schedule"
-
-

@@ -15,7 +15,11 @@ from src.weights.record import network_options
 
 def tensors() -> dict:
     rng = np.random.RandomState(0)
-    return {"fc.weight": rng.standard_normal((3, 4)).astype(np.float32), "global_step": np.array([7], np.int32)}
+    return {
+        "fc.weight": rng.standard_normal((3, 4)).astype(np.float32),
+        "global_step": np.array([7], np.int32),
+        "momentum": np.array(0.5, np.float32),
+    }
 
 
 def test_what_was_saved_is_read(tmp_path):
@@ -23,9 +27,11 @@ def test_what_was_saved_is_read(tmp_path):
     meta = {"epochs_done": 3, "best": {"top1": 1 / 3}, "classes": [["n1", "tench, ü"]]}
     checkpoint.save(path, tensors(), meta)
     found = checkpoint.read(path)
-    assert {name: value.tolist() for name, value in found.tensors.items()} == {
-        name: value.tolist() for name, value in tensors().items()
-    }
+    assert set(found.tensors) == set(tensors())
+    for name, value in tensors().items():
+        assert found.tensors[name].shape == value.shape, name
+        assert found.tensors[name].dtype == value.dtype, name
+        assert (found.tensors[name] == value).all(), name
     assert meta.items() <= found.meta.items()
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 

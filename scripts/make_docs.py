@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Write docs/options.md from the options themselves: `python -m scripts.make_docs` in the suite's folder."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import typing
+from pathlib import Path
+
+from src import config as options
+from src.config import RunnerConfig
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "options.md"
+HEAD = """# Options
+
+Made by `make docs` from `src/config.py`; do not edit. `./runner --help` prints the same. Every option is
+also a key of a recipe (`--config FILE.yaml`), without the dashes in front. Switches are turned off with
+`--no-NAME` or `--NAME 0`; lists are separated by commas or spaces.
+"""
+
+
+def help_texts() -> dict[str, dict[str, str]]:
+    """Class name -> field name ("" for the class itself) -> its help."""
+    tree = ast.parse(Path(options.__file__).read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = {}
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            found[node.name] = {"": ast.get_docstring(node) or ""}
+            for field, text in zip(node.body, node.body[1:]):
+                if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
+                    continue
+                if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+                    found[node.name][field.target.id] = " ".join(str(text.value.value).split())
+    return found
+
+
+def render() -> str:
+    """The whole page."""
+    texts, lines = help_texts(), [HEAD]
+    for name, section in typing.get_type_hints(RunnerConfig).items():
+        note = " (runner only)" if name == "launch" else ""
+        lines += [f"## {section.__name__}{note}", "", texts[section.__name__][""], ""]
+        lines += ["| option | default | meaning |", "|---|---|---|"]
+        for field in dataclasses.fields(section):
+            option = field.name.replace("_", "-")
+            default = _shown(field.default)
+            lines.append(f"| `--{option}` | {default} | {texts[section.__name__][field.name]} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _shown(default: object) -> str:
+    if default is None or default == ():
+        return ""
+    if isinstance(default, bool):
+        return "on" if default else "off"
+    if isinstance(default, tuple):
+        return "`" + ",".join(map(str, default)) + "`"
+    return f"`{default}`"
+
+
+if __name__ == "__main__":
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(render(), encoding="utf-8")
+    print(f"wrote {TARGET}")

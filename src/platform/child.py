@@ -1,0 +1,101 @@
+"""One process of a run: how it is started, watched and ended.
+
+Each is the leader of a session of its own, so that the terminal's Ctrl-C does not reach it and all that it
+starts can be ended with it; and the kernel kills it if the supervisor is killed.
+"""
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import BinaryIO, Callable, List, Mapping, Optional
+
+from src.platform import environment
+
+TAIL_LINES = 15
+_NOISE = ("[INFO]", "[WARNING]")  # how MindSpore's own lines begin
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """One process of a plan."""
+
+    name: str
+    command: List[str]
+    environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """added to the supervisor's own"""
+    log: Optional[Path] = None
+    """file to append its output to; None: the supervisor's own stdout and stderr"""
+    cwd: Optional[Path] = None
+    service: bool = False
+    """serves the others: not waited for, and stopped after them"""
+
+
+class Child:
+    """A started process."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.code: Optional[int] = None  # as subprocess counts: -n is death by signal n
+        self._log: Optional[BinaryIO] = None
+        if process.log is not None:
+            process.log.parent.mkdir(parents=True, exist_ok=True)
+            self._log = process.log.open("a+b")
+            self._log_start = self._log.seek(0, os.SEEK_END)
+        self._popen = subprocess.Popen(
+            process.command,
+            env=environment.for_child(process.environment),
+            cwd=process.cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT if self._log else None,
+            start_new_session=True,
+            preexec_fn=_die_with(os.getpid()),
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.code is None
+
+    def poll(self) -> None:
+        """Notice an end; before the process is reaped, kill what it left behind in its session."""
+        if self.alive and os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            self.signal_session(signal.SIGKILL)
+            self.code = self._popen.wait()
+
+    def signal(self, number: int) -> None:
+        if self.alive:
+            os.kill(self._popen.pid, number)  # not reaped yet, so the pid is still its own
+
+    def signal_session(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._popen.pid, number)
+
+    def kill(self) -> None:
+        if self.alive:
+            self.signal_session(signal.SIGKILL)
+            self.code = self._popen.wait()
+
+    def tail(self) -> List[str]:
+        """The last lines that it wrote to its log in this run."""
+        if self._log is None:
+            return []
+        self._log.seek(self._log_start)
+        lines = self._log.read().decode("utf-8", "replace").splitlines()
+        return [line for line in lines if not line.startswith(_NOISE)][-TAIL_LINES:]
+
+
+def _die_with(parent: int) -> Callable[[], None]:
+    """What a child does before it becomes its command: ask to be killed when `parent` dies."""
+    prctl = ctypes.CDLL(None).prctl  # loaded here, because little is safe between fork and exec
+
+    def ask() -> None:
+        prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return ask

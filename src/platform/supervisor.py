@@ -1,0 +1,166 @@
+"""Runs a set of processes that live and die together, and tells how they ended. Knows nothing of MindSpore.
+
+Ctrl-C on the terminal reaches only the supervisor, which decides what to pass on.
+"""
+
+import contextlib
+import dataclasses
+import signal
+import time
+from typing import Callable, Dict, Iterator, List, Optional
+
+from src.errors import SuiteError
+from src.platform.child import Child, Process
+
+POLL_S = 0.05
+FAILURE_GRACE_S = 5.0  # a rank blocked in a collective never answers SIGTERM: its Python handler cannot run
+STOP_GRACE_S = 60.0  # to end a step, agree on stopping, and write checkpoint and report
+FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a plan ended."""
+
+    code: int
+    """what the supervisor should exit with"""
+    message: str = ""
+    """a sentence (and the last lines of a log), unless all went well"""
+    unfinished: bool = False
+    """some process was killed or died before it could write what it knew"""
+
+
+def supervise(
+    plan: List[Process], failure_grace_s: float = FAILURE_GRACE_S, stop_grace_s: float = STOP_GRACE_S
+) -> Outcome:
+    """Start the processes of `plan` and stay until none is left.
+
+    A process that fails ends the others (SIGTERM, then SIGKILL). The first SIGTERM, SIGINT or SIGHUP to the
+    supervisor is passed on as one SIGTERM to each process but the services; the second one kills.
+    Raises SuiteError if a process cannot be started.
+    """
+    family = _Family(failure_grace_s, stop_grace_s)
+    with _signals_to(family.on_signal):
+        try:
+            for process in plan:
+                family.start(process)
+            while not family.finished():
+                time.sleep(POLL_S)
+        finally:
+            family.end()
+    return family.outcome()
+
+
+class _Family:
+    """The started processes and what has happened to them so far."""
+
+    def __init__(self, failure_grace_s: float, stop_grace_s: float) -> None:
+        self.failure_grace_s, self.stop_grace_s = failure_grace_s, stop_grace_s
+        self.children: List[Child] = []
+        self.culprit: Optional[Child] = None
+        self.received: Optional[int] = None
+        self.forwarded = False
+        self.deadline: Optional[float] = None
+        self.killed: List[str] = []
+
+    def start(self, process: Process) -> None:
+        if self.received is not None:
+            return
+        try:
+            self.children.append(Child(process))
+        except OSError as error:
+            raise SuiteError(f"{process.name} cannot be started: {error}") from None
+
+    def on_signal(self, number: int) -> None:
+        self._allow(0.0 if self.received is not None else self.stop_grace_s)
+        self.received = self.received or number
+
+    def finished(self) -> bool:
+        """Take note of what has happened and act on it; whether all but the services have ended."""
+        for child in self.children:
+            child.poll()
+        if self.received is not None and not self.forwarded:
+            self.forwarded = True
+            self._terminate()
+        self._look_for_culprit()
+        running = [child for child in self.children if child.alive and not child.process.service]
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            for child in running:
+                self.killed.append(child.process.name)
+                child.kill()
+            return True
+        return not running
+
+    def _look_for_culprit(self) -> None:
+        ranks_left = any(child.alive and not child.process.service for child in self.children)
+        failed = [
+            c for c in self.children if c.code not in (None, 0) and (ranks_left or not c.process.service)
+        ]
+        if self.culprit is not None or not failed:
+            return
+        self.culprit = min(
+            failed, key=lambda child: child.code or 0
+        )  # a death by signal explains the others' ends
+        if self.received is None:
+            self._terminate()
+            self._allow(self.failure_grace_s)
+        elif (self.culprit.code or 0) < 0:
+            self._allow(self.failure_grace_s)  # it cannot take part in an agreement to stop any more
+
+    def _terminate(self) -> None:
+        for child in self.children:
+            if not child.process.service:
+                child.signal(signal.SIGTERM)
+
+    def _allow(self, seconds: float) -> None:
+        """No process may live longer than this from now on."""
+        deadline = time.monotonic() + seconds
+        self.deadline = deadline if self.deadline is None else min(self.deadline, deadline)
+
+    def end(self) -> None:
+        """Leave no process behind: services are no longer needed, and after an error nothing is."""
+        for child in self.children:
+            child.kill()
+
+    def outcome(self) -> Outcome:
+        died = any(
+            child.code is not None and child.code < 0 and not child.process.service for child in self.children
+        )
+        if self.received is not None:
+            late = f"; {', '.join(self.killed)} had to be killed" if self.killed else ""
+            return Outcome(
+                128 + self.received, f"stopped by {signal.Signals(self.received).name}{late}", died
+            )
+        if self.culprit is None:
+            return Outcome(0)
+        lines = [f"{self.culprit.process.name} {_ending(self.culprit.code or 0)}", *self.culprit.tail()]
+        if len(lines) > 1:
+            lines[0] += f"; the end of {self.culprit.process.log}:"
+        return Outcome(_exit_code(self.culprit.code or 0), "\n".join(lines), unfinished=True)
+
+
+def _ending(code: int) -> str:
+    if code >= 0:
+        return f"ended with code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"
+
+
+def _exit_code(code: int) -> int:
+    return code if code >= 0 else 128 - code
+
+
+@contextlib.contextmanager
+def _signals_to(receive: Callable[[int], None]) -> Iterator[None]:
+    """Call `receive` with the number of a signal that asks to stop; an ignored SIGHUP (nohup) stays so."""
+    before: Dict[signal.Signals, object] = {}
+    for number in FORWARDED:
+        if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+            before[number] = signal.signal(number, lambda received, _: receive(received))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
