@@ -46,20 +46,22 @@ $(DEMO)/data/train/manifest.json: $(call ours,.demo)
 	$(PY) scripts/prepare_dataset.py $(DEMO)/images $(DEMO)/data
 	@touch $@
 
+# In order of preference; the last comes with MindSpore 2.9.
+PYTHONS := python3.11 python3.12 python3.10 python3 python3.9
 # A Python is suitable if MindSpore has wheels for it and it can make environments.
 SUITABLE := import ensurepip, sys; sys.path.insert(0, "src"); import bootstrap as b; \
 	sys.exit(not b.OLDEST <= sys.version_info[:2] <= b.NEWEST)
 
 $(VENV)/bin/python:
-	@for python in $(or $(PYTHON),python3 python3.11 python3.12 python3.10); do \
+	@for python in $(or $(PYTHON),$(PYTHONS)); do \
 		if $$python -c '$(SUITABLE)' 2>/dev/null; then \
 			echo "making $(VENV) with $$($$python --version)"; \
 			$$python -m venv --clear $(VENV) && exit 0; \
 			rm -rf $(VENV); exit 1; \
 		fi; \
 	done; \
-	echo "MindSpore 2.10 needs Python 3.10, 3.11 or 3.12 with venv and ensurepip (Debian: python3-venv)," \
-		"and '$(or $(PYTHON),python3 python3.11 python3.12 python3.10)' is none: name one, make venv PYTHON=..." >&2; \
+	echo "MindSpore needs Python 3.9 to 3.12 with venv and ensurepip (Debian: python3-venv)," \
+		"and '$(or $(PYTHON),$(PYTHONS))' is none: name one, make venv PYTHON=..." >&2; \
 	exit 1
 
 $(VENV)/.run: requirements.txt | $(VENV)/bin/python

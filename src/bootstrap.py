@@ -9,10 +9,7 @@ import os
 import sys
 
 NEEDED = ("mindspore", "tyro", "yaml")
-OLDEST, NEWEST = (
-    (3, 10),
-    (3, 12),
-)  # wheels of MindSpore 2.10; its metadata also says 3.9, its protobuf does not
+OLDEST, NEWEST = (3, 9), (3, 12)  # MindSpore has wheels for these: 2.10 from 3.10 on, 2.9 for 3.9
 SUITE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 VENV = os.path.join(SUITE, ".venv")
 
@@ -35,7 +32,7 @@ def problem():
     if not missing:
         return None  # whatever its version: an environment that has MindSpore wins
     if not OLDEST <= sys.version_info[:2] <= NEWEST:
-        wanted = "MindSpore 2.10 has wheels for Python {}.{} to {}.{}; ".format(*(OLDEST + NEWEST))
+        wanted = "MindSpore has wheels for Python {}.{} to {}.{}; ".format(*(OLDEST + NEWEST))
         found = "this is {}.{} ({}): ".format(*sys.version_info[:2], sys.executable)
         return wanted + found + "run `make venv`, which looks for one, or activate such an environment"
     found = "this Python ({}) lacks {}: ".format(sys.executable, " and ".join(missing))

@@ -85,7 +85,7 @@ def test_a_python_without_wheels_is_told_so(suite: Path, tmp_path: Path) -> None
     )
     done = run(bare_python(tmp_path), "-c", script, cwd=suite)
     assert done.returncode == 1
-    assert "MindSpore 2.10 has wheels for Python 3.10 to 3.12; this is 3.13" in done.stderr
+    assert "MindSpore has wheels for Python 3.9 to 3.12; this is 3.13" in done.stderr
 
 
 def test_check_answers_by_its_exit_code(suite: Path, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_other_pythons_can_read_it(python: str, suite: Path, tmp_path: Path) -> 
     if path is None or run(path, "-c", "", cwd=tmp_path).returncode:
         pytest.skip(f"no {python} here")
     done = run(path, suite / "src" / "bootstrap.py", "--check", cwd=tmp_path)
-    assert done.stderr.startswith("MindSpore 2.10 has wheels for Python"), done.stderr
+    assert done.stderr.startswith("MindSpore has wheels for Python"), done.stderr
 
 
 def test_the_file_stays_readable_for_old_pythons() -> None:

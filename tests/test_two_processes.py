@@ -1,0 +1,61 @@
+"""Two processes on the CPU: averaging gradients of the same samples changes nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from src import launch
+from src.platform import environment
+from src.platform.supervisor import Process, supervise
+from tests.support import ROOT
+
+
+def run(folder: Path, size: int, samples: str) -> list[dict[str, np.ndarray]]:
+    """What each of `size` ranks wrote down."""
+    port, reservation = launch.reserve_port()
+    command = [sys.executable, "-m", "tests.two_ranks", str(folder), samples]
+    ranks = [
+        Process(
+            f"rank {rank}",
+            command,
+            environment.rank_environment("CPU", rank, size, port),
+            folder / f"rank_{rank}.log",
+            ROOT,
+        )
+        for rank in range(size)
+    ]
+    scheduler = [sys.executable, "-m", "src.platform.scheduler"]
+    variables = environment.scheduler_environment(size, port)
+    service = Process("scheduler", scheduler, variables, folder / "scheduler.log", ROOT, service=True)
+    with reservation:
+        outcome = supervise([service, *ranks] if size > 1 else ranks)
+    assert outcome.code == 0, outcome.message
+    return [dict(np.load(folder / f"rank_{rank}_of_{size}.npz")) for rank in range(size)]
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return run(tmp_path_factory.mktemp("one"), 1, "same")[0]
+
+
+@pytest.mark.slow
+def test_two_ranks_fed_the_same_samples_give_the_losses_and_weights_of_one(alone, tmp_path):
+    for found in run(tmp_path, 2, "same"):
+        assert found["losses"] == pytest.approx(alone["losses"], rel=1e-5)
+        for name, value in alone.items():
+            assert found[name] == pytest.approx(value, rel=1e-4, abs=1e-6), name
+
+
+@pytest.mark.slow
+def test_two_ranks_with_samples_of_their_own_stay_one_network(alone, tmp_path):
+    """The same trainable weights on both, which are not those of either half alone."""
+    first, second = run(tmp_path, 2, "own")
+    assert (first["losses"] != second["losses"]).all()
+    for name in alone:
+        if name != "losses" and "moving" not in name:
+            assert (first[name] == second[name]).all(), name
+    assert (first["bn1.moving_mean"] != second["bn1.moving_mean"]).any()
