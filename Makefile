@@ -1,11 +1,11 @@
 # Every target sets up what it needs. `make help` lists them.
 # Variables: PYTHON  the Python to make .venv with;  PY  an environment to use instead of .venv;
-#            ARGS    further words for pytest, for runner in the demo, or for benchmark.py.
+#            ARGS    further words for pytest, for runner in the demo, or for the benchmark.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test test-fast check bench clean
+.PHONY: help venv demo test test-fast check bench docs clean
 
 VENV := .venv
 PY ?= $(VENV)/bin/python
@@ -33,8 +33,11 @@ check: $(call ours,.dev)  ## lint, formatting and types
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 
-bench: $(call ours,.run)  ## measure the training speed on generated images
-	$(PY) benchmark.py $(ARGS)
+bench: $(call ours,.run)  ## measure what the training loop costs over its steps alone
+	$(PY) -m benchmarks.loop_overhead $(ARGS)
+
+docs: $(call ours,.run)  ## write docs/options.md from the options
+	$(PY) -m scripts.make_docs
 
 clean:  ## remove .venv, caches and the demo's files
 	rm -rf $(VENV) $(DEMO) .pytest_cache .mypy_cache .ruff_cache

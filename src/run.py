@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import Path
 from typing import Callable, Sequence
 
@@ -36,6 +37,9 @@ def main(argv: Sequence[str], prog: str) -> int:
     except SuiteError as error:
         print(f"{prog}: {error}", file=sys.stderr)
         return distributed.leave(error.exit_code)
+    except Exception:  # a defect: its traceback, and the report says so already
+        traceback.print_exc()
+        return distributed.leave(1)
 
 
 def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:

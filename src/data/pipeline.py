@@ -68,6 +68,7 @@ class ValPipeline:
     def __init__(self, config: Config, source: Source, world: World) -> None:
         self.alone = config.pipeline.separ_val  # this rank scores the whole set by itself
         self.config, self.source = config, source
+        self.batch_size = config.training.batch_size
         asked = config.pipeline.data_validation_threads or config.pipeline.data_threads
         self.workers = num_workers(asked, world)
         self.rows = sampling.validation_rows(
@@ -78,9 +79,9 @@ class ValPipeline:
         """(images, labels), the last batch filled up with IGNORED_LABEL so that one graph serves all."""
         if len(self.rows) == 0:  # fewer images than ranks
             return
-        batch_size = self.config.training.batch_size
-        for images, labels in val_batches(self.config, self.source, self.rows, self.workers, batch_size):
-            yield fill_up(images, labels, batch_size)
+        size = self.batch_size
+        for images, labels in val_batches(self.config, self.source, self.rows, self.workers, size):
+            yield fill_up(images, labels, size)
 
 
 def val_batches(

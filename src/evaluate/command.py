@@ -49,12 +49,10 @@ def score(job: Job) -> int:
     job.journal.start("scoring", facts, job.options())
     with job.journal.console.waiting("scoring"):
         result = Validation(network, ValPipeline(config, splits.val, job.world), job.world).run()
-    sharers = 1 if config.pipeline.separ_val else job.world.size
-    metrics = result.metrics(config.training.batch_size * sharers)
+    metrics = result.metrics()
     job.journal.note(num_samples=result.num_samples)
     epochs_done = int(loaded.meta.get("epochs_done", 1))
-    if job.journal.report:
-        job.journal.report.add_epoch(max(0, epochs_done - 1), metrics)
+    job.journal.record(max(0, epochs_done - 1), metrics)
     loss = metrics["val.loss"]
     found = {
         "images": result.num_samples,
@@ -107,8 +105,7 @@ def measure_input(job: Job) -> int:
         metrics = times.metrics(prefix, training.batch_size)
         ips = job.world.sum([metrics[f"{prefix}.total_ips"] or 0.0])[0] or None
         metrics[f"{prefix}.total_ips"] = ips
-        if job.journal.report:
-            job.journal.report.add_epoch(epoch, metrics)
+        job.journal.record(epoch, metrics)
     told = f"{ips:.1f} images/s" if ips else "too few batches to tell; use a smaller -b or more images"
     job.journal.finish("done", {f"{prefix} pipeline": told})
     return 0

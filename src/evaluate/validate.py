@@ -27,15 +27,16 @@ class Score:
     loss: float
     num_samples: int
     times: StepTimes
+    images_per_step: int  # of all devices that share the set
 
-    def metrics(self, images_per_step: int) -> dict[str, float | None]:
+    def metrics(self) -> dict[str, float | None]:
         """In the report's names."""
         loss = self.loss if math.isfinite(self.loss) else None
         return {
             "val.top1": self.top1,
             "val.top5": self.top5,
             "val.loss": loss,
-            **self.times.metrics("val", images_per_step),
+            **self.times.metrics("val", self.images_per_step),
         }
 
 
@@ -45,6 +46,7 @@ class Validation:
     def __init__(self, network: nn.Cell, pipeline: ValPipeline, world: World) -> None:
         self.cell = EvalCell(network)
         self.pipeline, self.world = pipeline, world
+        self.images_per_step = pipeline.batch_size * (1 if pipeline.alone else world.size)
 
     def run(self) -> Score:
         """Score the set with the weights as they are; leaves the network in training mode if it was."""
@@ -63,4 +65,4 @@ class Validation:
         top1, top5, loss, count = sums
         num_images = len(self.pipeline.source)
         assert count == num_images, f"scored {count:.0f} of {num_images} images"
-        return Score(top1 / count, top5 / count, loss / count, int(count), times)
+        return Score(top1 / count, top5 / count, loss / count, int(count), times, self.images_per_step)

@@ -25,12 +25,20 @@ DLLOGGER_NAMES = {
 }
 
 
+def null_reason(metric: str) -> str:
+    """Why a metric of the report can be null."""
+    if metric.endswith("loss"):
+        return "it was not a finite number"
+    return "no step of so short an epoch is steady"
+
+
 class Journal:
     """What a run writes. `silent()` gives one that writes nothing."""
 
     def __init__(self, console: Console, dllogger: Any, report: Optional[Report]) -> None:
         self.console, self.dllogger, self.report = console, dllogger, report
         self._progress: Optional[Progress] = None
+        self._null_reasons: dict[str, str] = {}
 
     @classmethod
     def silent(cls) -> Journal:
@@ -68,7 +76,13 @@ class Journal:
         self._progress = None
         self.console.epoch_summary(epoch, num_epochs, {**metrics, "epoch_time": seconds})
         self.dllogger.log([epoch], {DLLOGGER_NAMES.get(name, name): v for name, v in metrics.items()})
+        self.record(epoch, metrics)
+
+    def record(self, epoch: int, metrics: Mapping[str, Optional[float]]) -> None:
+        """Put an epoch's numbers into the report, and why any of them is missing."""
         if self.report:
+            self._null_reasons.update({name: null_reason(name) for name, v in metrics.items() if v is None})
+            self.report.set(null_reasons=self._null_reasons)
             self.report.add_epoch(epoch, metrics)
 
     def note(self, **fields: Any) -> None:

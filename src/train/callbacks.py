@@ -162,18 +162,15 @@ class TrainMetrics(Callback):
 class Validate(Callback):
     """Scores the network after every epoch."""
 
-    def __init__(
-        self, record: EpochRecord, validation: Validation, journal: Journal, images_per_step: int
-    ) -> None:
+    def __init__(self, record: EpochRecord, validation: Validation, journal: Journal) -> None:
         self.record, self.validation, self.journal = record, validation, journal
-        self.images_per_step = images_per_step
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         if not self.record.complete:
             return
         with self.journal.console.waiting(f"validating {len(self.validation.pipeline.source)} images"):
             score = self.validation.run()
-        self.record.metrics.update(score.metrics(self.images_per_step))
+        self.record.metrics.update(score.metrics())
         self.journal.note(num_samples=score.num_samples)
 
 

@@ -15,7 +15,8 @@ from src.weights import resume
 
 def train(job: Job) -> int:
     """Train, and return the exit code."""
-    fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoint)
+    warn = job.journal.console.warn
+    fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoint, warn)
     if job.journal.report:
         job.journal.report.drop_epochs_from(fitting.first_epoch)
     job.journal.start("training", _facts(job, fitting), job.options())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
 
 import mindspore as ms
 from mindspore import nn
@@ -51,7 +52,14 @@ class Fitting:
         return end if run_epochs is None else min(end, self.first_epoch + run_epochs)
 
 
-def build(config: Config, world: World, splits: Splits, seed: int, resume_from: Any = None) -> Fitting:
+def build(
+    config: Config,
+    world: World,
+    splits: Splits,
+    seed: int,
+    resume_from: Path | None = None,
+    warn: Callable[[str], None] = lambda sentence: None,
+) -> Fitting:
     """Network, step and pipelines, with weights drawn from `seed`, from --load, or from `resume_from`."""
     assert splits.train is not None
     num_classes = config.model.num_classes or len(splits.classes)
@@ -69,6 +77,11 @@ def build(config: Config, world: World, splits: Splits, seed: int, resume_from: 
         resumed = checkpoint.read(resume_from)
         checkpoint.load_training_state(step, resumed)
         first_epoch, best = int(resumed.meta["epochs_done"]), resumed.meta["best"]
+        if resumed.meta["data_workers"] != pipeline.workers:
+            warn(
+                f"{resumed.meta['data_workers']} input threads until here, {pipeline.workers} from now on: "
+                "augmentation is not that of an unbroken run; --data-threads sets them"
+            )
     elif config.output.load is not None:
         loaded = checkpoint.read(config.output.load)
         checkpoint.check_model(loaded, config)
@@ -103,7 +116,6 @@ def _checkpoint_meta(
 
 def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> list[Callback]:
     """The programme of an epoch, in order."""
-    images_per_step = f.pipeline.global_batch_size
     programme: list[Callback] = [
         cb.StepClock(f.record),
         cb.AverageLoss(f.record, f.step, world, config.training.disp_batches),
@@ -113,7 +125,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.TrainMetrics(f.record, config, f.schedule, world),
     ]
     if f.validation is not None:
-        programme.append(cb.Validate(f.record, f.validation, journal, images_per_step))
+        programme.append(cb.Validate(f.record, f.validation, journal))
     if world.is_main:
         path = functools.partial(resume.checkpoint_path, config)
         programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))

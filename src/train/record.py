@@ -23,8 +23,8 @@ class EpochRecord:
 
     def restart(self, epoch: int) -> None:
         """Forget the last epoch."""
-        fresh = EpochRecord(self.num_steps, epoch)
-        self.__dict__.update(fresh.__dict__)
+        self.epoch, self.times, self.metrics = epoch, StepTimes(), {}
+        self.loss = self.steps = self.top1 = self.top5 = self.window_loss = 0.0
 
     @property
     def steps_done(self) -> int:

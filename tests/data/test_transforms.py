@@ -89,7 +89,9 @@ def test_gray_and_palette_files_become_three_channels():
     ops = val_ops(Config(data=PLAIN), encoded=True)
     for mode in ("L", "P", "RGBA"):
         buffer = io.BytesIO()
-        Image.new("RGB", (300, 300), (90, 90, 90)).convert(mode, palette=Image.Palette.ADAPTIVE).save(buffer, "PNG")
+        Image.new("RGB", (300, 300), (90, 90, 90)).convert(mode, palette=Image.Palette.ADAPTIVE).save(
+            buffer, "PNG"
+        )
         out = apply(ops, np.frombuffer(buffer.getvalue(), np.uint8))
         assert out.shape == (3, 224, 224)
         assert out == pytest.approx(np.full_like(out, 90), abs=1)

@@ -1,0 +1,79 @@
+"""One call tells the console, the log, the dllogger lines and the report."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from src.report.dllog import read_lines
+from src.report.journal import Journal
+from src.report.report import Report
+
+
+@pytest.fixture
+def journal(tmp_path):
+    report = Report(
+        tmp_path / "report.json",
+        model="resnetv15",
+        num_devices=1,
+        cmd=[],
+        config={},
+        environment={},
+        dataset={},
+    )
+    files = {"log": tmp_path / "log.log", "dllogger": tmp_path / "dll.log"}
+    return Journal.open(**files, report=report, append=False)
+
+
+def run(journal: Journal) -> None:
+    journal.start("training", {"seed": 3}, {"lr": 0.1})
+    journal.begin_epoch(0, 2, 4)
+    journal.step(1)
+    journal.window(0, 4, {"train.loss": 1.5, "train.ips": 10.0, "train.lr": 0.1})
+    journal.end_epoch(0, 2, {"train.loss": 1.5, "val.top1": 0.5, "val.total_ips": None}, 3.0)
+
+
+def test_every_file_tells_the_same(journal, tmp_path, capsys):
+    run(journal)
+    journal.finish("done", {"top-1": "50 %"})
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["status"] == "completed"
+    assert report["metrics"]["val.top1"] == [0.5]
+    lines = [line for line in read_lines(tmp_path / "dll.log") if line["type"] == "LOG"]
+    assert [line["step"] for line in lines] == ["PARAMETER", [0, 3], [0], []]
+    assert lines[2]["data"]["val.accuracy"] == lines[3]["data"]["val.accuracy"] == 0.5
+    console, log = capsys.readouterr().out, (tmp_path / "log.log").read_text()
+    for word in ("seed", "epoch 1/2", "loss 1.5", "top-1", "report.json"):
+        assert word in console
+        assert word in log
+
+
+def test_a_missing_number_has_its_reason(journal, tmp_path):
+    run(journal)
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["metrics"]["val.total_ips"] == [None]
+    assert "steady" in report["null_reasons"]["val.total_ips"]
+    assert "val.top1" not in report["null_reasons"]
+
+
+@pytest.mark.parametrize(("end", "status"), [("interrupted", "interrupted"), ("failed", "failed")])
+def test_other_ends_are_told_as_such(journal, tmp_path, end, status):
+    run(journal)
+    if end == "interrupted":
+        journal.interrupted(15, "continue with the same command")
+    else:
+        journal.failed("the disk is full")
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert report["status"] == status
+    assert report["status_reason"] == {"interrupted": "stopped by SIGTERM", "failed": "the disk is full"}[end]
+
+
+def test_a_silent_journal_writes_and_says_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    journal = Journal.silent()
+    run(journal)
+    journal.note(best=None)
+    journal.finish("done", {})
+    assert capsys.readouterr() == ("", "")
+    assert not list(tmp_path.iterdir())
