@@ -12,16 +12,9 @@ from src.report.report import Report
 
 
 @pytest.fixture
-def journal(tmp_path):
-    report = Report(
-        tmp_path / "report.json",
-        model="resnetv15",
-        num_devices=1,
-        cmd=[],
-        config={},
-        environment={},
-        dataset={},
-    )
+def journal(tmp_path, capsys):  # capsys first: the console keeps the streams that it finds
+    about = {"cmd": [], "config": {}, "environment": {}, "dataset": {}}
+    report = Report(tmp_path / "report.json", model="resnetv15", num_devices=1, **about)
     files = {"log": tmp_path / "log.log", "dllogger": tmp_path / "dll.log"}
     return Journal.open(**files, report=report, append=False)
 
