@@ -11,8 +11,7 @@ from src.report.journal import Journal
 from src.report.report import Report
 
 
-@pytest.fixture
-def journal(tmp_path, capsys):  # capsys first: the console keeps the streams that it finds
+def open_journal(tmp_path) -> Journal:
     about = {"cmd": [], "config": {}, "environment": {}, "dataset": {}}
     report = Report(tmp_path / "report.json", model="resnetv15", num_devices=1, **about)
     files = {"log": tmp_path / "log.log", "dllogger": tmp_path / "dll.log"}
@@ -27,7 +26,8 @@ def run(journal: Journal) -> None:
     journal.end_epoch(0, 2, {"train.loss": 1.5, "val.top1": 0.5, "val.total_ips": None}, 3.0)
 
 
-def test_every_file_tells_the_same(journal, tmp_path, capsys):
+def test_every_file_tells_the_same(tmp_path, capsys):
+    journal = open_journal(tmp_path)
     run(journal)
     journal.finish("done", {"top-1": "50 %"})
     report = json.loads((tmp_path / "report.json").read_text())
@@ -42,7 +42,8 @@ def test_every_file_tells_the_same(journal, tmp_path, capsys):
         assert word in log
 
 
-def test_a_missing_number_has_its_reason(journal, tmp_path):
+def test_a_missing_number_has_its_reason(tmp_path):
+    journal = open_journal(tmp_path)
     run(journal)
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["metrics"]["val.total_ips"] == [None]
@@ -51,7 +52,8 @@ def test_a_missing_number_has_its_reason(journal, tmp_path):
 
 
 @pytest.mark.parametrize(("end", "status"), [("interrupted", "interrupted"), ("failed", "failed")])
-def test_other_ends_are_told_as_such(journal, tmp_path, end, status):
+def test_other_ends_are_told_as_such(tmp_path, end, status):
+    journal = open_journal(tmp_path)
     run(journal)
     if end == "interrupted":
         journal.interrupted(15, "continue with the same command")
