@@ -10,6 +10,7 @@ is done by scripts/convert_to_mindrecord/writer.py, once for each split.  Exit c
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import sys
 from pathlib import Path
 
 WRITER = Path(__file__).resolve().parent / "convert_to_mindrecord" / "writer.py"
+VENV = WRITER.parents[2] / ".venv"
 WRONG_OPTIONS, DATA_UNUSABLE = 2, 3
 
 
@@ -50,9 +52,15 @@ def check_targets(target: Path, splits: list[str], overwrite: bool) -> None:
             raise PrepareError(f"{folder} exists already: add --overwrite to replace it", WRONG_OPTIONS)
 
 
+def interpreter() -> str:
+    """This Python if it has MindSpore, else the one of the suite's own environment, if that was made."""
+    own = VENV / "bin" / "python"
+    return sys.executable if importlib.util.find_spec("mindspore") or not own.exists() else str(own)
+
+
 def writer_command(args: argparse.Namespace, split: str) -> list[str]:
     target = Path(args.target)
-    command = [sys.executable, str(WRITER), "--mindrecord_script=imagenet"]
+    command = [interpreter(), str(WRITER), "--mindrecord_script=imagenet"]
     command += [
         f"--mindrecord_file={target / split / split}.mindrecord",
         f"--dir={Path(args.source) / split}",

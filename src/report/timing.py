@@ -15,30 +15,29 @@ WARMUP_SHARE = 0.1
 
 @dataclass
 class StepTimes:
-    """Seconds that each step waited for data and then took, in order."""
+    """Seconds of each step, in order: waiting for data, computing, and all from the end of the step before."""
 
     waits: list[float] = field(default_factory=list)
     durations: list[float] = field(default_factory=list)
+    totals: list[float] = field(default_factory=list)
 
-    def add(self, wait: float, duration: float) -> None:
+    def add(self, wait: float, duration: float, total: float | None = None) -> None:
+        """`total` is more than wait + duration where something else was done between the steps."""
         self.waits.append(wait)
         self.durations.append(duration)
+        self.totals.append(wait + duration if total is None else total)
 
     @property
     def num_warmup(self) -> int:
         """Steps at the start that are not steady: min(20, steps / 10 rounded up)."""
         return min(MAX_WARMUP_STEPS, math.ceil(len(self.durations) * WARMUP_SHARE))
 
-    def warmup(self) -> tuple[list[float], list[float]]:
-        """Waits and durations of the steps that are not steady."""
-        return self.waits[: self.num_warmup], self.durations[: self.num_warmup]
-
     def metrics(self, prefix: str, images_per_step: int) -> dict[str, Optional[float]]:
         """Images per second of all devices, and latencies in seconds, over the steady steps.
 
         All null when no steady step is left. `images_per_step` counts all devices.
         """
-        steady = np.add(self.waits, self.durations)[self.num_warmup :]
+        steady = np.array(self.totals[self.num_warmup :])
         names = [f"{prefix}.latency_{p}" for p in LATENCY_PERCENTILES]
         if steady.size == 0:
             return dict.fromkeys([f"{prefix}.total_ips", f"{prefix}.latency_avg", *names])

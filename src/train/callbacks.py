@@ -34,18 +34,30 @@ class StepClock(Callback):
 
     def __init__(self, record: EpochRecord) -> None:
         self.record = record
-        self.idle_since = self.begun = 0.0
+        self.begun = self.ended = 0.0
 
     def on_train_epoch_begin(self, run_context: Any) -> None:
-        self.idle_since = time.perf_counter()
+        self.ended = self.record.idle_since = time.perf_counter()
 
     def on_train_step_begin(self, run_context: Any) -> None:
         self.begun = time.perf_counter()
 
     def on_train_step_end(self, run_context: Any) -> None:
+        if self.record.steps_done + 1 == self.record.num_steps:
+            run_context.original_args().net_outputs.asnumpy()  # accelerators work ahead; the epoch ends here
         now = time.perf_counter()
-        self.record.times.add(self.begun - self.idle_since, now - self.begun)
-        self.idle_since = now
+        self.record.times.add(self.begun - self.record.idle_since, now - self.begun, now - self.ended)
+        self.ended = now
+
+
+class DataClock(Callback):
+    """Notes when waiting for the next batch begins. Last in the list: after the other callbacks' work."""
+
+    def __init__(self, record: EpochRecord) -> None:
+        self.record = record
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        self.record.idle_since = time.perf_counter()
 
 
 class AverageLoss(Callback):
@@ -145,16 +157,16 @@ class TrainMetrics(Callback):
         images = record.num_steps * self.images_per_step
         if self.count_right:
             record.metrics.update({"train.top1": record.top1 / images, "train.top5": record.top5 / images})
-        last = record.epoch + (record.num_steps - 1) / record.num_steps
+        last, skipped = record.epoch + (record.num_steps - 1) / record.num_steps, record.times.num_warmup
         record.metrics.update(
             {
                 "train.loss": record.loss / record.steps,
                 "train.lr": self.schedule.rate(last),
                 **record.times.metrics("train", self.images_per_step),
-                "train.data_time": sum(record.times.waits[record.times.num_warmup :]),
-                "train.compute_time": sum(record.times.durations[record.times.num_warmup :]),
+                "train.data_time": sum(record.times.waits[skipped:]),
+                "train.compute_time": sum(record.times.durations[skipped:]),
                 # The steps left out of the above; compiling the graph is in the first epoch's.
-                "train.warmup_time": sum(map(sum, record.times.warmup())),
+                "train.warmup_time": sum(record.times.totals[:skipped]),
             }
         )
 

@@ -19,6 +19,7 @@ class EpochRecord:
     top1: float = 0.0
     top5: float = 0.0
     window_loss: float = 0.0  # mean over the last few steps
+    idle_since: float = 0.0  # when the last step's work was over, callbacks included (perf_counter, s)
     metrics: dict[str, float | None] = field(default_factory=dict)
 
     def restart(self, epoch: int) -> None:

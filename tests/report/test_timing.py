@@ -25,6 +25,14 @@ def test_compilation_does_not_count_and_waiting_does():
     assert metrics["train.latency_avg"] == metrics["train.latency_50"] == metrics["train.latency_100"] == 1.0
 
 
+def test_what_is_done_between_steps_counts_in_the_rate_but_not_as_waiting():
+    found = StepTimes()
+    for _ in range(10):
+        found.add(0.1, 0.4, 1.0)
+    assert found.metrics("train", 32)["train.total_ips"] == pytest.approx(32.0)
+    assert sum(found.waits) == pytest.approx(1.0)
+
+
 def test_percentiles_are_of_the_steps():
     metrics = times([9.0] + [0.1] * 8 + [0.9]).metrics("val", 1)
     assert metrics["val.latency_50"] == pytest.approx(0.1)

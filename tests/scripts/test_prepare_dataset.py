@@ -106,3 +106,18 @@ def test_shell_scripts_explain_themselves(script):
         done = subprocess.run(["bash", str(SCRIPTS / script), *words], capture_output=True, text=True)
         assert done.returncode == code
         assert "Usage:" in done.stdout + done.stderr
+
+
+def test_without_an_active_environment_the_suites_own_is_used(tmp_path, monkeypatch):
+    import importlib.util
+
+    from scripts import prepare_dataset
+
+    monkeypatch.setattr(prepare_dataset, "VENV", tmp_path)
+    assert prepare_dataset.interpreter() == sys.executable
+    own = tmp_path / "bin" / "python"
+    own.parent.mkdir()
+    own.touch()
+    assert prepare_dataset.interpreter() == sys.executable
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert prepare_dataset.interpreter() == str(own)
