@@ -15,7 +15,7 @@ WARMUP_SHARE = 0.1
 
 @dataclass
 class StepTimes:
-    """Seconds of each step, in order: waiting for data, computing, and all from the end of the step before."""
+    """Seconds of each step, in order: waiting for data, computing, and all since the step before."""
 
     waits: list[float] = field(default_factory=list)
     durations: list[float] = field(default_factory=list)

@@ -37,6 +37,26 @@ def done(record: EpochRecord, steps: int) -> EpochRecord:
     return record
 
 
+def test_a_step_is_timed_apart_from_its_wait_and_from_the_work_between(monkeypatch):
+    from src.train import callbacks
+
+    now = [100.0]
+    monkeypatch.setattr(callbacks.time, "perf_counter", lambda: now[0])
+    record = EpochRecord(3)
+    step_clock, data_clock = callbacks.StepClock(record), callbacks.DataClock(record)
+    step_clock.on_train_epoch_begin(None)
+    for _ in range(2):
+        now[0] += 1.0  # the batch is waited for
+        step_clock.on_train_step_begin(None)
+        now[0] += 4.0  # the step
+        step_clock.on_train_step_end(None)
+        now[0] += 2.0  # the other callbacks
+        data_clock.on_train_step_end(None)
+    assert record.times.waits == [1.0, 1.0]
+    assert record.times.durations == [4.0, 4.0]
+    assert record.times.totals == [5.0, 7.0]
+
+
 def test_losses_are_averaged_over_steps_not_over_windows():
     from src.train.callbacks import AverageLoss
 
