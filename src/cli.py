@@ -7,7 +7,7 @@ import re
 import shlex
 import typing
 from pathlib import Path
-from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Type, TypeVar
+from typing import Any, Callable, Container, Dict, List, Optional, Sequence, Tuple, Type, TypeVar
 
 import tyro
 import yaml
@@ -86,7 +86,8 @@ def _option_argv(name: str, value: Any) -> List[str]:
         return [f"--{name}" if value else f"--no-{name}"]
     if isinstance(value, (tuple, list)):
         return [f"--{name}", *map(_word, value)]
-    return [f"--{name}", _word(value)]
+    word = _word(value)
+    return [f"--{name}={word}"] if word.startswith("-") else [f"--{name}", word]
 
 
 def _word(value: Any) -> str:
@@ -97,12 +98,11 @@ def _normalise(argv: List[str], config_type: Type[Config]) -> List[str]:
     """Bring the accepted spellings to one: `--data_url`, `--lr-steps 30,60`, `--random-mirror 0`."""
     types, short = option_types(config_type), _short_options(config_type)
     out: List[str] = []
-    words = [part for word in argv for part in _split_equals(word)]
     name = ""
-    for word in words:
+    for word, is_value in (part for whole in argv for part in _split_equals(whole)):
         if word in ("-h", "--help"):
             out.append(word)
-        elif re.match(r"--?[A-Za-z]", word):
+        elif not is_value and re.match(r"--?[A-Za-z]", word):
             name = short.get(word, word.lstrip("-").replace("_", "-"))
             _refuse_unknown(word, name, types)
             out.append(f"--{name}")
@@ -113,13 +113,19 @@ def _normalise(argv: List[str], config_type: Type[Config]) -> List[str]:
             name = ""
         elif typing.get_origin(types.get(name)) is tuple:
             out += [part for part in word.split(",") if part]
+        elif is_value:
+            out[-1] += f"={word}"
         else:
             out.append(word)
     return out
 
 
-def _split_equals(word: str) -> List[str]:
-    return word.split("=", 1) if word.startswith("-") and "=" in word else [word]
+def _split_equals(word: str) -> List[Tuple[str, bool]]:
+    """The parts of a word, and whether each is surely a value: what stands behind `=` is, even `-x`."""
+    if word.startswith("-") and "=" in word:
+        option, value = word.split("=", 1)
+        return [(option, False), (value, True)]
+    return [(word, False)]
 
 
 def _flag(name: str, word: str) -> str:

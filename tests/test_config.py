@@ -52,6 +52,12 @@ def test_short_options_and_spellings_are_one_option():
     assert parse("--image-shape", "3,64,64").data.image_shape == (3, 64, 64)
 
 
+def test_a_value_behind_an_equals_sign_may_begin_with_a_dash():
+    config = parse("--data-root=-odd=name")
+    assert config.data.data_root == Path("-odd=name")
+    assert cli.parse(cli.to_argv(config), "train.py") == config
+
+
 def test_falsy_values_count():
     config = parse("--seed", "0", "--warmup-epochs", "0", "--label-smoothing", "0", "--wd", "0")
     assert config.training.seed == 0
