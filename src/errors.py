@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 INTERRUPTED_SIGINT = 130
-INTERRUPTED_SIGTERM = 143
 
 
 class SuiteError(Exception):

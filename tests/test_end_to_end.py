@@ -261,6 +261,7 @@ def test_a_stop_request_leaves_a_run_that_continues(tmp_path):
 
 @pytest.mark.slow
 def test_two_devices_train_one_network_and_count_every_image_once(tmp_path):
+    """5 validation images on 2 devices: the set does not divide."""
     words = [*SYNTHETIC, *["--num-examples", "130", "-e", "1", "--warmup-epochs", "0", "--seed", "5"]]
     done = command("runner", "-n", "2", *words, "--workspace", tmp_path / "two")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -268,29 +269,16 @@ def test_two_devices_train_one_network_and_count_every_image_once(tmp_path):
     assert (found["ngpus"], found["status"], found["num_samples"]) == (2, "completed", 5)
     assert (tmp_path / "two" / "ranks" / "rank_1.log").exists()
     load = ["--load", tmp_path / "two" / "model_last.safetensors", "--data-backend", "synthetic"]
-    scores = {}
-    for n in (1, 2):
-        workspace = tmp_path / f"score{n}"
-        done = command(
-            "runner",
-            "-n",
-            n,
-            "--mode",
-            "val",
-            *load,
-            "--num-examples",
-            130,
-            "-b",
-            2,
-            "--workspace",
-            workspace,
-        )
+    load += ["--num-examples", 130, "-b", 2, "--mode", "val"]
+    for n, extra in ((1, []), (2, []), (2, ["--separ-val"])):
+        workspace = tmp_path / f"score{n}{len(extra)}"
+        done = command("runner", "-n", n, *load, "--workspace", workspace, *extra)
         assert done.returncode == 0, done.stdout + done.stderr
-        scores[n] = report(workspace)
-    for name in ("val.top1", "val.top5"):
-        assert scores[1]["metrics"][name] == scores[2]["metrics"][name] == found["metrics"][name]
-    assert scores[1]["num_samples"] == scores[2]["num_samples"] == 5
-    assert np.isclose(scores[1]["metrics"]["val.loss"][0], found["metrics"]["val.loss"][0], rtol=1e-5)
+        score = report(workspace)
+        assert (score["ngpus"], score["num_samples"]) == (n, 5)
+        for name in ("val.top1", "val.top5"):
+            assert score["metrics"][name] == found["metrics"][name]
+        assert np.isclose(score["metrics"]["val.loss"][0], found["metrics"]["val.loss"][0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import statistics
 from typing import Any
 
 from src import cli
 from src.config import Config, Data
-from src.errors import INTERRUPTED_SIGTERM
 from src.job import Job
 from src.train.fit import Fitting, build, fit
 from src.weights import resume
@@ -24,8 +24,9 @@ def train(job: Job) -> int:
     if job.stop.agreed:
         last = resume.checkpoint_path(job.config, "last")
         kept = f"the same command continues from {last}" if last.exists() else "no epoch was finished yet"
-        job.journal.interrupted(job.stop.received or INTERRUPTED_SIGTERM - 128, kept)
-        return INTERRUPTED_SIGTERM
+        number = job.stop.received or signal.SIGTERM  # another rank's, if not this one's
+        job.journal.interrupted(number, kept)
+        return 128 + number
     best = fitting.meta["best"]
     job.journal.finish("done", _results(job, fitting), _next_steps(job.config, best))
     return 0
