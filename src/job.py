@@ -29,6 +29,10 @@ class Job:
         """All options with the seed that is used, as they go into report and log."""
         return {**self.config.plain(), "seed": self.seed}
 
+    def note_top5(self, num_classes: int) -> None:
+        """Say in the report what "top5" means where there are fewer classes."""
+        self.journal.note(top5_k=min(5, num_classes))
+
     @property
     def data(self) -> Splits:
         assert self.splits is not None, "this mode reads a data set"

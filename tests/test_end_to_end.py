@@ -101,6 +101,7 @@ def test_the_report_tells_the_run(trained):
     assert metrics["train.loss"][1] < metrics["train.loss"][0]
     assert all(math.isfinite(v) for v in metrics["train.total_ips"])
     assert found["num_samples"] == 5
+    assert found["top5_k"] == 5
     assert found["config"]["seed"] == 5
     assert found["best"]["top1"] == max(metrics["val.top1"])
     assert found["environment"]["mindspore"].startswith("2.")

@@ -46,6 +46,7 @@ def score(job: Job) -> int:
     if wnids and wnids != [label.wnid for label in splits.classes]:
         raise DataError(f"{config.val_folder} has other classes, or another order, than {loaded.path}")
     facts = {"checkpoint": loaded.path, "data": f"{len(splits.val)} images, {len(splits.classes)} classes"}
+    job.note_top5(len(splits.classes))
     job.journal.start("scoring", facts, job.options())
     with job.journal.console.waiting("scoring"):
         result = Validation(network, ValPipeline(config, splits.val, job.world), job.world).run()

@@ -19,6 +19,7 @@ def train(job: Job) -> int:
     fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoint, warn)
     if job.journal.report:
         job.journal.report.drop_epochs_from(fitting.first_epoch)
+    job.note_top5(fitting.num_classes)
     job.journal.start("training", _facts(job, fitting), job.options())
     fit(fitting, job.config, job.world, job.journal, job.stop)
     if job.stop.agreed:

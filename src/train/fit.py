@@ -38,6 +38,7 @@ class Fitting:
     """What a run is made of. `first_epoch` > 0 after a resume; `meta` goes into checkpoints."""
 
     network: nn.Cell
+    num_classes: int
     step: TrainStep
     schedule: Schedule
     pipeline: TrainPipeline
@@ -91,7 +92,7 @@ def build(
         validation = Validation(network, ValPipeline(config, splits.val, world), world)
     meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, best)
     record = EpochRecord(pipeline.steps)
-    return Fitting(network, step, plan, pipeline, validation, record, first_epoch, meta)
+    return Fitting(network, num_classes, step, plan, pipeline, validation, record, first_epoch, meta)
 
 
 def _checkpoint_meta(
