@@ -165,5 +165,6 @@ def _conclude(config: RunnerConfig, outcome: Outcome) -> int:
     if outcome.unfinished:
         from src.report.report import mark_failed
 
-        mark_failed(config.output.workspace / config.output.report, outcome.message.splitlines()[0])
+        report = resume.output_file(config.for_rank(), config.output.report)
+        mark_failed(report, outcome.message.splitlines()[0])
     return outcome.code
