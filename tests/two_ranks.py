@@ -1,4 +1,7 @@
-"""A rank of the two-process test: three steps on given batches, their losses and final weights to a file."""
+"""A rank of the two-process test: five steps on given batches, their losses and final weights to a file.
+
+The network is small: the CPU's all-reduce moves about 0.04 GB/s.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,20 @@ def main(target: Path, samples: str) -> int:
     world = distributed.init("CPU")
 
     import mindspore as ms
+    from mindspore import nn
 
+    from src.models.resnet import ConvSpec, Residual
     from tests.golden import spec
     from tests.train.test_step import build
 
-    network, step = build(Training(wd=1e-3))
+    ms.set_seed(3)
+    branch = [ConvSpec(3, 8, 3, 2), ConvSpec(8, 8, 3)]
+    block = Residual(branch, eps=1e-5, momentum=0.9)
+    network = nn.SequentialCell(block, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dense(8, 10))
+    _, step = build(Training(wd=1e-3), network)
     losses = []
-    for i in range(3):
-        images, labels = spec.step_batch(i, size=32)
+    for i in range(5):
+        images, labels = spec.step_batch(i, size=16)
         if samples == "own":  # each rank another half of the batch
             images, labels = images[world.rank :: world.size], labels[world.rank :: world.size]
         losses.append(float(step(ms.Tensor(images), ms.Tensor(labels.astype(np.int32))).asnumpy()))
