@@ -15,7 +15,7 @@ from src.evaluate import predict
 from src.evaluate.validate import Validation
 from src.job import Job
 from src.report.report import write_atomically
-from src.weights import checkpoint, resume
+from src.weights import checkpoint
 from src.weights.checkpoint import Checkpoint
 
 INPUT_OPTIONS = ("image-shape", "rgb-mean", "rgb-std", "interpolation")
@@ -77,7 +77,7 @@ def classify(job: Job) -> int:
     predictions = predict.predict(network, config, good, classes) if good else []
     for prediction in predictions:
         job.journal.console.say("\n".join(_lines(prediction, loaded)))
-    target = resume.output_file(config, "predictions.json")
+    target = config.output.workspace / "predictions.json"
     found = {"checkpoint": str(loaded.path), "predictions": [p.as_dict() for p in predictions]}
     write_atomically(target, json.dumps({**found, "refused": faults}, indent=1, ensure_ascii=False) + "\n")
     for file, why in faults.items():
