@@ -95,8 +95,10 @@ class Data:
     """the validation set, if not DATA_ROOT/val"""
     data_pred: Optional[str] = None
     """an image, a folder or a glob to classify (--mode pred)"""
-    data_backend: Literal["mindrecord", "imagefolder", "synthetic"] = "mindrecord"
-    """records made by scripts/, class folders of image files, or generated images"""
+    data_backend: Literal["mindrecord", "imagefolder", "generator", "synthetic"] = "mindrecord"
+    """records made by scripts/, class folders of image files, your own Python source, or made-up images"""
+    data_source: Annotated[Optional[Path], tyro.conf.arg(metavar="FILE.py")] = None
+    """for --data-backend generator: a file with a function open_split(split, folder); see docs/own-data.md"""
     image_shape: Tuple[int, int, int] = (3, 224, 224)
     """channels, height, width fed to the network"""
     rgb_mean: Tuple[float, float, float] = (123.68, 116.779, 103.939)

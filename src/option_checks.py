@@ -78,6 +78,18 @@ def _image(config: Config) -> None:
     )
 
 
+def _backend(config: Config) -> None:
+    data, wanted = config.data, config.data.data_backend == "generator"
+    _refuse(
+        wanted and data.data_source is None,
+        "--data-backend generator needs --data-source FILE.py; docs/own-data.md shows one",
+    )
+    _refuse(
+        not wanted and data.data_source is not None,
+        f"--data-source has no effect with --data-backend {data.data_backend}; add --data-backend generator",
+    )
+
+
 def _augmentation(config: Config) -> None:
     a = config.augmentation
     _refuse(
@@ -127,4 +139,6 @@ def _files(config: Config) -> None:
         )
 
 
-_RULES: List[Callable[[Config], None]] = [_numbers, _schedule, _image, _augmentation, _mode, _files]
+_RULES: List[Callable[[Config], None]] = [
+    _numbers, _schedule, _image, _backend, _augmentation, _mode, _files,
+]  # fmt: skip

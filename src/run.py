@@ -59,9 +59,11 @@ def _finish(job: Job) -> int:
     try:
         return _work(job.config)(job)
     except BaseException as error:
+        row_fault = job.splits.row_fault() if job.splits else None  # MindSpore wraps what a source raised
+        error = row_fault or error
         told = str(error) if isinstance(error, SuiteError) else f"{type(error).__name__}: {error}"
         job.journal.failed(told)
-        raise
+        raise error
 
 
 def _work(config: Config) -> Callable[[Job], int]:

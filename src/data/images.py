@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from pathlib import Path
+from typing import IO
 
 from PIL import Image, UnidentifiedImageError
 
@@ -30,7 +31,7 @@ def find_images(pattern: str) -> list[str]:
     return sorted(found)
 
 
-def fault(file: str) -> str:
+def fault(file: str | IO[bytes]) -> str:
     """What is wrong with an image file, or "". A cut file could kill MindSpore's decoder, hence this look."""
     try:
         with Image.open(file) as image:

@@ -112,6 +112,12 @@ def load(path: Path) -> dict[str, Any]:
         raise DataError(
             f"{path} has schema_version {version!r}; this suite reads {SCHEMA_VERSION}: convert the data anew"
         )
+    share = content.get("share")
+    if share:
+        raise DataError(
+            f"{folder} is the share of one of {share['nodes']} machines, not a whole set: join them with "
+            "scripts/convert_to_mindrecord/records.py merge"
+        )
     return content
 
 

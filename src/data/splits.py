@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from src.config import IMAGENET_TRAIN_IMAGES
+from src.data import generator
 from src.data.manifest import read_manifest
 from src.data.sources import ClassLabel, ImageFolderSource, MindRecordSource, Source
 from src.data.synthetic import SyntheticSource
@@ -25,6 +26,11 @@ class Splits:
     val: Source | None
     classes: list[ClassLabel]
 
+    def row_fault(self) -> DataError | None:
+        """What was wrong with a row of a user's own source, if reading one failed."""
+        faults = (getattr(source, "row_fault", None) for source in (self.train, self.val))
+        return next((fault for fault in faults if fault is not None), None)
+
     def identity(self) -> dict[str, Any]:
         named = (("train", self.train), ("val", self.val))
         return {name: source.identity() for name, source in named if source is not None}
@@ -32,7 +38,12 @@ class Splits:
 
 def open_splits(config: Config, *, train: bool, val: bool) -> Splits:
     """Open what is asked for. Raises DataError (one sentence) when it cannot be used."""
-    opener = {"mindrecord": _open_mindrecord, "imagefolder": _open_folders, "synthetic": _open_synthetic}
+    opener = {
+        "mindrecord": _open_mindrecord,
+        "imagefolder": _open_folders,
+        "generator": _open_generator,
+        "synthetic": _open_synthetic,
+    }
     splits = opener[config.data.data_backend](config, train, val)
     wanted = config.model.num_classes
     if wanted is not None and wanted < len(splits.classes):
@@ -63,6 +74,19 @@ def _open_folders(config: Config, train: bool, val: bool) -> Splits:
     some = mapping or val_source
     assert some is not None
     return Splits(mapping if train else None, val_source, list(some.classes))
+
+
+def _open_generator(config: Config, train: bool, val: bool) -> Splits:
+    file = config.data.data_source
+    assert file is not None, "option_checks asks for it"
+    module = generator.load(file)
+    train_source = generator.open_split(module, file, "train", config.train_folder) if train else None
+    val_source = generator.open_split(module, file, "val", config.val_folder) if val else None
+    if train_source and val_source and train_source.classes != val_source.classes:
+        raise DataError(f"{file}: train and val do not have the same `classes` in the same order")
+    some = train_source or val_source
+    assert some is not None
+    return Splits(train_source, val_source, list(some.classes))
 
 
 def _open_synthetic(config: Config, train: bool, val: bool) -> Splits:

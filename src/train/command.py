@@ -78,6 +78,7 @@ def _next_steps(config: Config, best: Any) -> list[str]:
         data_root=config.data.data_root,
         data_val=config.data.data_val,
         data_backend=config.data.data_backend,
+        data_source=config.data.data_source,
         num_examples=config.data.num_examples,
     )
     score = ["python", "eval.py", *load, *cli.to_argv(Config(data=folders))]
