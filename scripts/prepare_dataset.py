@@ -1,99 +1,166 @@
-"""Convert a folder of images to MindRecord: SRC/train and SRC/val -> DST/train and DST/val.
+"""Convert a folder of images to MindRecord: DST/train and DST/val.
 
-    python scripts/prepare_dataset.py SRC DST [--map-file FILE] [--workers W] [--partitions P] [--overwrite]
+    python scripts/prepare_dataset.py SRC DST [--val-share 0.1] [--map-file FILE] [--workers W] [--overwrite]
 
-SRC/train/<class>/*.JPEG is needed; SRC/val/<class>/*.JPEG is converted with the classes of train.  The work
-is done by scripts/convert_to_mindrecord/writer.py, once for each split.  Exit codes: 0 done, 2 wrong options,
-3 data unusable, 1 anything else.
+SRC holds train/<class>/*.JPEG and val/<class>/*.JPEG; the classes are those of train.  Without val/, or if
+SRC holds the class folders themselves, a share of each class is held out for validation: chosen by the seed,
+at least one image, and never the last one.  The work is done by scripts/convert_to_mindrecord/writer.py, once
+for each split; options of its own that are not listed here are passed on to it, and stand after SRC and DST.
+Exit codes: 0 done, 2 wrong options, 3 data unusable, 1 anything else.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
+import json
 import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
+from typing import Optional
 
-WRITER = Path(__file__).resolve().parent / "convert_to_mindrecord" / "writer.py"
-VENV = WRITER.parents[2] / ".venv"
-WRONG_OPTIONS, DATA_UNUSABLE = 2, 3
+from conversion import (
+    DATA_UNUSABLE,
+    WRONG_OPTIONS,
+    PrepareError,
+    Split,
+    add_options,
+    check_targets,
+    classes_of_train,
+    run,
+    say,
+    writer_command,
+)
+from convert_to_mindrecord.imagenet.class_map import read_map
+from convert_to_mindrecord.imagenet.find import form_of
+from convert_to_mindrecord.imagenet.folders import ClassFolders, class_folder_names, is_image_name
+
+DEFAULT_VAL_SHARE = 0.1
+OTHER_NAMES_OF_VAL = ("valid", "validation", "test")
 
 
-class PrepareError(Exception):
-    """One sentence and an exit code."""
-
-    def __init__(self, sentence: str, exit_code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
-
-
-def find_splits(source: Path) -> list[str]:
-    """`train`, and `val` where there is one.  Raises PrepareError, saying which folder was probably meant."""
+def find_splits(source: Path, val_share: Optional[float]) -> list[Split]:
+    """Both splits, or train alone.  Raises PrepareError, saying which folder was probably meant."""
     if not source.is_dir():
         raise PrepareError(f"{source} is no folder", DATA_UNUSABLE)
-    if (source / "train").is_dir():
-        return ["train", "val"] if (source / "val").is_dir() else ["train"]
-    if (source.parent / "train").is_dir():
-        hint = f": did you mean {source.parent}?"
-    else:
-        below = [path.parent for path in sorted(source.glob("*/train"))]
-        hint = f": did you mean {below[0]}?" if below else f": expected {source}/train/<class>/*.JPEG"
-    raise PrepareError(f"{source} holds no folder train{hint}", DATA_UNUSABLE)
+    train, val = source / "train", source / "val"
+    if train.is_dir() and val.is_dir():
+        if val_share:
+            raise PrepareError(
+                f"{source} holds a folder val: --val-share is for sources without one", WRONG_OPTIONS
+            )
+        return [Split("train", train), Split("val", val)]
+    others = [source / name for name in OTHER_NAMES_OF_VAL if (source / name).is_dir()]
+    if train.is_dir() and others and val_share is None:
+        raise PrepareError(
+            f"{source} holds train and {others[0].name}: rename {others[0]} to val if it is for validation, "
+            "or give --val-share to hold images of train out instead",
+            DATA_UNUSABLE,
+        )
+    images = train if train.is_dir() else source
+    if images == source:
+        check_level(source)
+    share = DEFAULT_VAL_SHARE if val_share is None else val_share
+    if share and has_two_images(images):
+        options = [f"--val_share={share:g}"]
+        return [Split(name, images, [*options, f"--part={name}"]) for name in ("train", "val")]
+    why = "no class has two images" if share else "--val-share 0"
+    say(f"{source} holds no folder val, and none is made of it ({why}): training data only")
+    return [Split("train", images)]
 
 
-def check_targets(target: Path, splits: list[str], overwrite: bool) -> None:
-    """Both, before the work on the first."""
+def check_level(source: Path) -> None:
+    """Of a source without train/: are its folders the classes?  Raises PrepareError with a hint."""
+    above = source.parent
+    classes = class_folder_names(str(source))
+    below = [path.parent for path in sorted(source.glob("*/train")) if path.is_dir()]
+    is_split = source.name in ("train", "val") and (above / "train").is_dir()
+    if len(classes) > 1 and not (below or is_split or (source / "val").is_dir()):
+        return
+    meant = None
+    if is_split:
+        meant = above
+    elif below:
+        meant = below[0]
+    elif len(classes) == 1 and classes != ["val"] and len(class_folder_names(f"{source}/{classes[0]}")) > 1:
+        meant = source / classes[0]
+    elif not classes and any(is_image_name(name) for name in os.listdir(source)):  # the folder of one class
+        meant = above.parent if above.name in ("train", "val") else above
+    hint = f": did you mean {meant}?" if meant else f": expected {source}/train/<class>/*.JPEG"
+    raise PrepareError(
+        f"{source} holds neither a folder train nor several class folders{hint}", DATA_UNUSABLE
+    )
+
+
+def has_two_images(folder: Path) -> bool:
+    """Whether any class has an image to spare; most often the first one answers."""
+    source = ClassFolders(str(folder))
+    return any(len(source.items_of(name)) > 1 for name in source.names)
+
+
+def check_classes(splits: list[Split], map_file: Optional[str]) -> None:
+    """What would otherwise be found only once train is converted.  Raises PrepareError, ValueError."""
     for split in splits:
-        folder = target / split
-        if not overwrite and folder.exists() and (not folder.is_dir() or os.listdir(folder)):
-            raise PrepareError(f"{folder} exists already: add --overwrite to replace it", WRONG_OPTIONS)
+        if (form := form_of(str(split.images))) != "class folders":
+            raise PrepareError(
+                f"{split.images} is a {form}, and should hold a folder for each class "
+                "(ImageNet's other forms are read by scripts/prepare_imagenet.sh)",
+                DATA_UNUSABLE,
+            )
+    if len(splits) == 2:
+        train, val = (class_folder_names(str(split.images)) for split in splits)
+        known = {wnid for wnid, _ in read_map(map_file)} if map_file else set(train)
+        foreign = [name for name in val if name not in known]
+        if foreign:
+            source = map_file or splits[0].images
+            raise PrepareError(
+                f"{splits[1].images} holds classes that {source} does not have: {', '.join(foreign[:5])}",
+                DATA_UNUSABLE,
+            )
 
 
-def interpreter() -> str:
-    """This Python if it has MindSpore, else the one of the suite's own environment, if that was made."""
-    own = VENV / "bin" / "python"
-    return sys.executable if importlib.util.find_spec("mindspore") or not own.exists() else str(own)
-
-
-def writer_command(args: argparse.Namespace, split: str) -> list[str]:
-    target = Path(args.target)
-    command = [interpreter(), str(WRITER), "--mindrecord_script=imagenet"]
-    command += [
-        f"--mindrecord_file={target / split / split}.mindrecord",
-        f"--dir={Path(args.source) / split}",
-    ]
-    if args.map_file:
-        command.append(f"--map_file={args.map_file}")
-    elif split != "train":
-        command.append(f"--classes_from={target / 'train' / 'manifest.json'}")
-    given = {"workers": args.workers, "partitions": args.partitions, "seed": args.seed}
-    command += [f"--mindrecord_{name}={value}" for name, value in given.items() if value is not None]
-    command.append(f"--on_bad_image={args.on_bad_image}")
-    return command + ["--overwrite"] * args.overwrite
-
-
-def run(command: list[str]) -> int:
-    """The command's exit code; signals are passed on, so that it can clean up."""
-    child = subprocess.Popen(command)
-    signal.signal(signal.SIGTERM, lambda number, frame: child.send_signal(number))
-    signal.signal(signal.SIGINT, lambda number, frame: None)  # the terminal sends it to the child as well
-    code = child.wait()
-    return code if code >= 0 else 128 - code
+def check_same_share(args: argparse.Namespace, split: Split) -> None:
+    """What is held out must be what an existing train left out.  Raises PrepareError."""
+    path = Path(args.target, "train", "manifest.json")
+    try:
+        manifest = json.loads(path.read_text("utf-8"))
+        there = [f"--val_share={manifest['options'].get('val_share') or 0:g}", str(manifest["seed"])]
+    except (OSError, ValueError, KeyError):
+        raise PrepareError(f"--only val: {path} is not there; convert train first", DATA_UNUSABLE) from None
+    wanted = [split.options[0], str(args.seed or 0)]
+    if there != wanted:
+        raise PrepareError(
+            f"--only val: {path.parent} was made with {there[0].replace('_', '-')} and --seed {there[1]}: "
+            f"{wanted[0].replace('_', '-')} and --seed {wanted[1]} would hold out images that are in it",
+            WRONG_OPTIONS,
+        )
 
 
 def prepare(args: argparse.Namespace) -> int:
-    splits = find_splits(Path(args.source))
+    splits = [
+        split for split in find_splits(Path(args.source), args.val_share) if args.only in (None, split.name)
+    ]
+    if not splits:
+        raise PrepareError(f"--only {args.only}: {args.source} holds none", DATA_UNUSABLE)
     check_targets(Path(args.target), splits, args.overwrite)
-    if "val" not in splits:
-        print(f"prepare_dataset.py: {args.source} holds no folder val: training data only", file=sys.stderr)
+    check_classes(splits, args.map_file)
+    if args.only == "val" and splits[0].options:
+        check_same_share(args, splits[0])
     for split in splits:
-        code = run(writer_command(args, split))
+        classes = [classes_of_train(args)] if split.name == "val" else []
+        code = run(writer_command(args, split, [f"--map_file={args.map_file}"] if args.map_file else classes))
         if code:
             return code
     return 0
+
+
+def share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no share from 0 to below 1")
+    return value
 
 
 def main(argv: list[str]) -> int:
@@ -101,26 +168,27 @@ def main(argv: list[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("source", metavar="SRC", help="folder with train/<class>/ and, if there is one, val/<class>/")
+    add("source", metavar="SRC", help="folder with train/<class>/ and perhaps val/<class>/, or with <class>/")
     add("target", metavar="DST", help="data root to write: DST/train, DST/val")
     add("--map-file", "--map_file", help="class folder, label, name (default: sorted class folders)")
-    add("--workers", metavar="W", help="processes (default: all processors); changes nothing in the result")
-    add("--partitions", metavar="P", help="shards of each split (default: by size)")
-    add("--seed", metavar="S", help="of the order of the rows (default: 0)")
-    add("--overwrite", action="store_true", help="replace existing sets, each once the new one is whole")
     add(
-        "--on-bad-image",
-        "--on_bad_image",
-        choices=("error", "skip"),
-        default="error",
-        help="default: %(default)s",
+        "--val-share",
+        "--val_share",
+        type=share,
+        metavar="S",
+        help=f"share to hold out where there is no val/ (default: {DEFAULT_VAL_SHARE}; 0: train alone)",
     )
-    args = parser.parse_args(argv)
+    add_options(parser)
+    args, further = parser.parse_known_args(argv, argparse.Namespace())
+    args.further = further
     try:
         return prepare(args)
-    except PrepareError as error:
-        print(f"prepare_dataset.py: {error}", file=sys.stderr)
-        return error.exit_code
+    except (PrepareError, ValueError, OSError) as error:
+        say(str(error).removeprefix("--dir "))
+        return getattr(error, "exit_code", DATA_UNUSABLE)
+    except KeyboardInterrupt:
+        say("interrupted; nothing was published")
+        return 130
 
 
 if __name__ == "__main__":

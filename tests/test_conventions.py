@@ -189,7 +189,14 @@ def test_modules_say_what_they_are_for_and_swallow_nothing(path):
 
 
 def test_tests_mirror_what_they_test():
-    broad = {"test_end_to_end", "test_conventions", "test_config", "test_two_processes", "test_recipes"}
+    broad = {
+        "test_end_to_end",
+        "test_conventions",
+        "test_config",
+        "test_two_processes",
+        "test_recipes",
+        "test_mutations",
+    }
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         folder = path.parent.relative_to(ROOT / "tests")
         subject = path.stem.removeprefix("test_")

@@ -8,8 +8,16 @@ OTHER = 1
 
 
 class ConvertError(Exception):
-    """What was seen, which file or option, and what to do; shown without a traceback."""
+    """What was seen, which file or option, and what to do; shown without a traceback.
 
-    def __init__(self, sentence: str, exit_code: int = OTHER) -> None:
+    `keeps_work`: the same command may do better later, so finished shards are kept for it.
+    """
+
+    def __init__(self, sentence: str, exit_code: int = OTHER, keeps_work: bool = False) -> None:
         super().__init__(sentence)
         self.exit_code = exit_code
+        self.keeps_work = keeps_work
+
+
+class DiskFull(ConvertError):
+    """No space is left; whoever knows how much is needed says so."""

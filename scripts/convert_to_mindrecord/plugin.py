@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
+import numpy as np
 from failure import DATA_UNUSABLE, WRONG_OPTIONS, ConvertError
 
 REQUIRED = ("mindrecord_task_number", "mindrecord_dict_data", "mindrecord_schema")
@@ -18,9 +19,10 @@ FIELD_TYPES = {"int32", "int64", "float32", "float64", "string", "bytes"}
 class PlugIn:
     """One `mr_api.py`: what it must have is checked here, what it may leave out gets its default here."""
 
-    def __init__(self, module: Any, name: str) -> None:
+    def __init__(self, module: Any, folder: Path) -> None:
         self.module = module
-        self.name = name
+        self.folder = folder
+        self.name = os.path.basename(os.path.abspath(folder))
         self.schema: dict[str, dict] = module.mindrecord_schema
         self.index_fields: list[str] = list(getattr(module, "mindrecord_index_fields", []))
         default_images = ["image"] if self.schema.get("image", {}).get("type") == "bytes" else []
@@ -28,7 +30,14 @@ class PlugIn:
 
     def add_options(self, parser: argparse.ArgumentParser) -> None:
         if hasattr(self.module, "mindrecord_options"):
-            self.module.mindrecord_options(parser.add_argument_group(f"options of the plug-in {self.name}"))
+            group = parser.add_argument_group(f"options of the plug-in {self.name}")
+            try:
+                self.module.mindrecord_options(group)
+            except argparse.ArgumentError as error:
+                raise ConvertError(
+                    f"the plug-in {self.name} wants an option that writer.py has itself: {error}",
+                    WRONG_OPTIONS,
+                ) from error
 
     def configure(self, args: argparse.Namespace) -> None:
         """Hand the parsed options over; a ValueError of the plug-in means that the data cannot be used."""
@@ -66,6 +75,24 @@ class PlugIn:
         total, largest = self.module.mindrecord_sizes()
         return int(total), int(largest)
 
+    def task_sizes(self, num_tasks: int) -> Optional[np.ndarray]:
+        """Bytes of each task, estimated, or None."""
+        if not hasattr(self.module, "mindrecord_task_sizes"):
+            return None
+        sizes = np.asarray(list(self.module.mindrecord_task_sizes()), np.int64).clip(0)  # 8 bytes a task
+        if len(sizes) != num_tasks:
+            raise ConvertError(
+                f"the plug-in {self.name} has {num_tasks} tasks, and mindrecord_task_sizes() gives "
+                f"{len(sizes)} sizes: there must be one for each task"
+            )
+        return sizes
+
+    def fingerprint(self) -> Optional[str]:
+        """Changes whenever the sources do, or None."""
+        if not hasattr(self.module, "mindrecord_fingerprint"):
+            return None
+        return str(self.module.mindrecord_fingerprint())
+
 
 def find_folder(script: str, here: Path) -> Path:
     """`script` is a folder beside writer.py, or the path of a folder anywhere."""
@@ -94,7 +121,7 @@ def load_plugin(script: str, here: Path) -> PlugIn:
     if missing:
         raise ConvertError(f"{path} lacks {', '.join(missing)}: see template/mr_api.py", WRONG_OPTIONS)
     check_schema(module.mindrecord_schema, path)
-    return PlugIn(module, os.path.basename(os.path.abspath(folder)))
+    return PlugIn(module, folder)
 
 
 def check_schema(schema: dict, path: Path) -> None:

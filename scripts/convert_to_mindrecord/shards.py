@@ -5,24 +5,25 @@ Runs in a worker process.  MindSpore is imported only here: the main process mus
 
 from __future__ import annotations
 
-import hashlib
-import os
+import dataclasses
+import mmap
 import shutil
-import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Callable, Optional
 
-import numpy as np
-from failure import DATA_UNUSABLE, ConvertError
-from images import BadImage, check_image
-from layout import LARGEST_PAGE, ROW_OVERHEAD, Layout, tasks_of_shard
+from failure import ConvertError, DiskFull
+from images import BadImage, ImageRules, stored_image
+from layout import LARGEST_PAGE, ROW_OVERHEAD, Layout
 from plugin import PlugIn
+from record_files import is_intact, seal
+from resume import ShardRecords
+from rows import checked_row, row_bytes, row_checksum
 
 BATCH_ROWS, BATCH_BYTES = 64, 4 << 20  # write_raw_data costs 0.2 ms a call
-NUMBERS = {"int32": (int, np.integer), "int64": (int, np.integer)}
-FLOATS = (int, float, np.integer, np.floating)
+LEAST_FREE = 12 << 20  # MindSpore refuses to write when less than 10 MB are free
+Report = Callable[[int, int, int], None]  # so many more tasks, rows, bytes are done
 
 
 class PageTooSmall(Exception):
@@ -39,39 +40,75 @@ class Job:
 
     plugin: PlugIn
     layout: Layout
-    num_tasks: int
+    tasks: list[range]  # of each shard
+    shards: range  # those that this machine writes
     folder: Path
     names: list[str]
-    num_classes: Optional[int]
+    records: ShardRecords
+    num_classes: Optional[int] = None
+    rules: ImageRules = dataclasses.field(default_factory=ImageRules)
+    sources_known: bool = False  # to be what they were when a kept shard was made
+
+    @property
+    def num_tasks(self) -> int:
+        """Of the shards that are written here."""
+        return sum(len(self.tasks[index]) for index in self.shards)
+
+
+class RowAtHand:
+    """Tells the main process, through shared memory, whose image is being checked, should that be the end."""
+
+    def __init__(self) -> None:
+        self.memory = memoryview(mmap.mmap(-1, 24)).cast("q")  # checking, task, row
+
+    def check(self, task: int, row: int) -> None:
+        self.memory[1], self.memory[2] = task, row
+        self.memory[0] = 1
+
+    def checked(self) -> None:
+        self.memory[0] = 0
+
+    @property
+    def deadly(self) -> Optional[tuple[int, int]]:
+        return (self.memory[1], self.memory[2]) if self.memory[0] else None
 
 
 class Shard:
     """One shard in the making, and what is to be said of it."""
 
-    def __init__(self, job: Job, index: int) -> None:
+    def __init__(self, job: Job, index: int, at_hand: RowAtHand) -> None:
         self.job = job
+        self.at_hand = at_hand
         self.path = job.folder / job.names[index]
+        for left in (self.path, Path(f"{self.path}.db")):  # by a run that was killed while writing it
+            left.unlink(missing_ok=True)
         self.num_rows = 0
         self.labels: Counter[int] = Counter()
+        self.counts: Counter[str] = Counter()
         self.refused: list[dict] = []
         self.repaired: list[dict] = []
         self.batch: list[dict] = []
         self.batch_bytes = 0
         self.writer: Any = None  # with the first rows, so that a broken plug-in fails before the long import
 
-    def add(self, row: dict, place: str) -> None:
-        """Check one row and write it; `place` names it where it has no file name."""
-        row = dict(row)
+    def add(self, row: dict, task: int, number: int, killed: str = "") -> None:
+        """Check row `number` of a task and write it; `killed`: how checking it ended a worker before."""
+        row, place = dict(row), f"row {number} of task {task}"
         name = str(row.get("file_name", place))
         try:
+            if killed:
+                raise BadImage(f"ended the process that decoded it ({killed})")
+            self.at_hand.check(task, number)
             self.check_images(row, name)
-            size = sum(len(v) if isinstance(v, bytes) else getattr(v, "nbytes", 0) for v in row.values())
+            self.at_hand.checked()
+            size = row_bytes(row)
             if size + ROW_OVERHEAD > LARGEST_PAGE:
                 raise BadImage(f"has {size} bytes, more than the 256 MiB that MindRecord can store in a row")
         except BadImage as error:
+            self.at_hand.checked()
             self.refused.append({"file": name, "reason": str(error)})
             return
-        row = checked_row(row, self.job, place)
+        row = checked_row(row, self.job.plugin.schema, self.job.num_classes, place)
         if size + ROW_OVERHEAD > self.job.layout.page_size:
             raise PageTooSmall(size)
         if isinstance(row.get("label"), int):
@@ -88,9 +125,11 @@ class Shard:
                 raise BadImage(f"cannot be read: {data.strerror or data}")
             if not isinstance(data, (bytes, bytearray)):
                 continue  # checked_row() says what is wrong
-            row[field], repair = check_image(bytes(data))
-            if repair:
-                self.repaired.append({"file": name, "reason": repair})
+            stored = stored_image(bytes(data), self.job.rules)
+            row[field] = stored.data
+            self.counts.update(resized=int(stored.resized), rotated=int(stored.rotated))
+            if stored.repair:
+                self.repaired.append({"file": name, "reason": stored.repair})
 
     def open_writer(self) -> Any:
         from mindspore.mindrecord import FileWriter
@@ -119,82 +158,58 @@ class Shard:
 
             self.writer.commit()
             report.update(mindspore=version, **seal(self.path, self.num_rows))
-        report.update(labels=dict(self.labels), refused=self.refused, repaired=self.repaired)
+        report.update(labels=dict(self.labels), counts=dict(self.counts))
+        report.update(refused=self.refused, repaired=self.repaired)
         return report
 
 
-def checked_row(row: dict, job: Job, place: str) -> dict:
-    """The row with plain Python numbers.  MindSpore itself drops misfits with no more than a warning."""
-    values = {}
-    for field, description in job.plugin.schema.items():
-        kind = description["type"]
-        if field not in row:
-            raise ConvertError(
-                f"{place}: the row lacks the field {field!r} of mindrecord_schema", DATA_UNUSABLE
-            )
-        value = row[field]
-        if "shape" in description:
-            fits = isinstance(value, np.ndarray) and value.dtype.name == kind
-        elif kind in NUMBERS:
-            fits = isinstance(value, NUMBERS[kind]) and not isinstance(value, bool)
-            value = int(value) if fits else value
-            fits = fits and -(2 ** (int(kind[3:]) - 1)) <= value < 2 ** (int(kind[3:]) - 1)
-        elif kind.startswith("float"):
-            fits = isinstance(value, FLOATS) and not isinstance(value, bool)
-            value = float(value) if fits else value
-        else:
-            fits = isinstance(value, {"string": str, "bytes": bytes}[kind])
-        if not fits:
-            what = f"{type(value).__name__} {str(value)[:60]!r}"
-            raise ConvertError(f"{place}: the field {field!r} is {what}, which is no {kind}", DATA_UNUSABLE)
-        values[field] = value
-    label = values.get("label")
-    highest = job.num_classes - 1 if job.num_classes else 2**31 - 1  # MindSpore trains on -1 without a word
-    if isinstance(label, int) and not 0 <= label <= highest:
-        raise ConvertError(f"{place}: label {label} is outside 0..{highest}", DATA_UNUSABLE)
-    return values
+def write_shard(job: Job, index: int, report: Report, at_hand: RowAtHand, killers: dict) -> dict[str, Any]:
+    """Write shard `index`, or keep the one that an earlier run finished.  Raises ConvertError, PageTooSmall.
 
-
-def seal(path: Path, num_rows: int) -> dict[str, Any]:
-    """Count, flush to the disk and sum up what MindSpore wrote; make it readable for other users."""
-    index = Path(f"{path}.db")
-    database = sqlite3.connect(f"{index.as_uri()}?mode=ro&immutable=1", uri=True)
+    `killers`: (task, row) of images that ended a worker, and how.
+    """
+    kept = kept_report(job, index, report)
+    if kept is not None:
+        return kept
+    shard, source = Shard(job, index, at_hand), 0
     try:
-        indexed = database.execute("SELECT COUNT(*) FROM INDEXES").fetchone()[0]
-    finally:
-        database.close()
-    if indexed != num_rows:
-        raise ConvertError(f"{path.name}: {num_rows} rows were written, but MindSpore indexed {indexed}")
-    for file in (path, index):
-        file.chmod(0o644)  # MindSpore leaves 0600
-        with open(file, "rb") as handle:
-            os.fsync(handle.fileno())
-    digest = hashlib.sha256()
-    with open(path, "rb") as handle:
-        for block in iter(lambda: handle.read(1 << 20), b""):
-            digest.update(block)
-    return {
-        "num_bytes": path.stat().st_size,
-        "index_num_bytes": index.stat().st_size,
-        "sha256": digest.hexdigest(),
-    }
-
-
-def write_shard(job: Job, index: int, report: Callable[[int, int], None]) -> dict[str, Any]:
-    """Write shard `index`; calls `report(tasks, rows)` as it goes.  Raises ConvertError, PageTooSmall."""
-    try:
-        shard = Shard(job, index)
-        for task in tasks_of_shard(index, job.layout.num_shards, job.num_tasks):
-            rows = 0
-            for rows, row in enumerate(job.plugin.rows(task), start=1):
-                shard.add(row, f"row {rows - 1} of task {task}")
-                report(0, 1)
-            report(1, 0)
-        return shard.finish()
+        for task in job.tasks[index]:
+            for number, row in enumerate(job.plugin.rows(task)):
+                size = row_bytes(row)
+                source = source if job.sources_known else row_checksum(row, source)
+                shard.add(row, task, number, killers.get((task, number), ""))
+                report(0, 1, size)
+            report(1, 0, 0)
+        result = shard.finish()
     except RuntimeError as error:  # what MindSpore raises for everything
         free = shutil.disk_usage(job.folder).free
+        if free < LEAST_FREE:
+            raise DiskFull(f"only {free / 1e6:,.0f} MB are free in {job.folder.parent}") from error
         reason = next((x[8:] for x in str(error).splitlines() if x.startswith("[ERROR] ")), str(error)[:200])
         raise ConvertError(
             f"MindSpore could not write {job.folder / job.names[index]}: {reason.strip()} "
             f"({free / 1e6:,.0f} MB are free there; if a header is too big, use more --mindrecord_partitions)"
         ) from error
+    job.records.save(job.names[index], {**result, "source": source})
+    return result
+
+
+def kept_report(job: Job, index: int, report: Report) -> Optional[dict[str, Any]]:
+    """What an earlier run recorded of a shard, if its files are whole and its rows come out the same."""
+    record = job.records.load(job.names[index])
+    if record is None or not is_intact(job.folder, record):
+        return None
+    if not job.sources_known and record["source"] != sources_checksum(job, index):
+        return None
+    report(len(job.tasks[index]), record["num_rows"] + len(record["refused"]), record.get("num_bytes", 0))
+    record["labels"] = {int(label): count for label, count in record["labels"].items()}
+    return {**record, "kept": True}
+
+
+def sources_checksum(job: Job, index: int) -> int:
+    """Of the rows of a shard, read again."""
+    source = 0
+    for task in job.tasks[index]:
+        for row in job.plugin.rows(task):
+            source = row_checksum(row, source)
+    return source

@@ -9,87 +9,29 @@ Exit codes: 0 done, 2 wrong options, 3 data unusable, 1 anything else, 130/143 i
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import shutil
-import signal
+import platform
+import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NoReturn, Optional
+from typing import Any
 
-from failure import DATA_UNUSABLE, WRONG_OPTIONS, ConvertError
-from layout import Layout, choose_layout, shard_names
-from manifest import build_manifest
+from failure import DATA_UNUSABLE, ConvertError, DiskFull
+from images import ImageRules
+from layout import choose_layout, deal_tasks, shard_names, shards_of_node
+from manifest import build_manifest, share_of, write_manifest
+from options import Parser, add_options, check_options
 from plugin import PlugIn, load_plugin
-from progress import Progress
+from program import run
+from progress import Log, Progress
 from publish import Staging, check_target, split_target
+from resume import fingerprint
 from shards import Job, PageTooSmall
+from space import check_space, expected_bytes, how_much_was_needed, is_disk_full
 from workers import write_all
 
 HERE = Path(__file__).resolve().parent
-
-
-class Parser(argparse.ArgumentParser):
-    """One sentence instead of argparse's usage screen; `-` and `_` are the same in option names."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ConvertError(f"{message}; see --help", WRONG_OPTIONS)
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        known = {name.replace("-", "_"): name for name in self._option_string_actions}
-        spelled = []
-        for word in sys.argv[1:] if args is None else args:
-            name, equals, value = word.partition("=")
-            spelled.append(known.get(name.replace("-", "_"), name) + equals + value)
-        return super().parse_known_args(spelled, namespace)
-
-
-def partitions(text: str) -> Optional[int]:
-    return None if text == "auto" else whole(text, 1, 1000)
-
-
-def whole(text: str, lowest: int, highest: int) -> int:
-    if not text.isdecimal() or not lowest <= int(text) <= highest:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from {lowest} to {highest}")
-    return int(text)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--mindrecord_script", required=True, metavar="XYZ", help="plug-in: a folder that holds mr_api.py")
-    add(
-        "--mindrecord_file",
-        required=True,
-        metavar="FOLDER/NAME",
-        help="base name of the shards, in their own folder",
-    )
-    add(
-        "--mindrecord_partitions",
-        type=partitions,
-        metavar="P",
-        help="number of shards (auto: one for 64 MB, <= 64)",
-    )
-    add(
-        "--mindrecord_workers",
-        type=lambda text: whole(text, 1, 1024),
-        default=os.cpu_count() or 1,
-        metavar="W",
-        help="processes; each writes one shard at a time (%(default)s); changes nothing in the result",
-    )
-    add(
-        "--mindrecord_seed",
-        type=lambda text: whole(text, 0, 2**32 - 1),
-        default=0,
-        metavar="S",
-        help="for plug-ins that shuffle (%(default)s); recorded in the manifest",
-    )
-    add("--overwrite", action="store_true", help="replace an existing set, once the new one is whole")
-    add(
-        "--on_bad_image",
-        choices=("error", "skip"),
-        default="error",
-        help="error (default): name every bad image, publish nothing; skip: leave them out and list them",
-    )
 
 
 def parse(argv: list[str]) -> tuple[argparse.Namespace, PlugIn]:
@@ -108,55 +50,107 @@ def parse(argv: list[str]) -> tuple[argparse.Namespace, PlugIn]:
         plugin.add_options(parser)
     args = parser.parse_args(argv)
     assert plugin is not None  # --mindrecord_script is required
+    check_options(args)
     return args, plugin
 
 
-def convert(argv: list[str]) -> None:
+class Plan:
+    """What is to be done, known before the first row is read."""
+
+    def __init__(self, args: argparse.Namespace, plugin: PlugIn, base: str, staging: Staging) -> None:
+        num_tasks, self.classes, self.sizes = plugin.task_number(), plugin.classes(), plugin.sizes()
+        task_sizes = plugin.task_sizes(num_tasks)
+        if task_sizes is not None and not self.sizes:
+            self.sizes = int(task_sizes.sum()), int(task_sizes.max())
+        layout = choose_layout(self.sizes, args.mindrecord_partitions, num_tasks)
+        sources = plugin.fingerprint()
+        self.job = Job(
+            plugin=plugin,
+            layout=layout,
+            tasks=deal_tasks(num_tasks, layout.num_shards, task_sizes),
+            shards=shards_of_node(args.node_rank, args.nodes, layout.num_shards),
+            folder=staging.set,
+            names=shard_names(base, layout.num_shards),
+            records=staging.records,
+            num_classes=len(self.classes) if self.classes else None,
+            rules=ImageRules(args.check, args.resize, args.quality, args.apply_exif_orientation),
+            sources_known=sources is not None,
+        )
+        # Equal on all machines of a conversion.
+        self.whole = [
+            (plugin.schema, plugin.index_fields, plugin.image_fields, self.classes),
+            (num_tasks, self.sizes, sources, self.job.names, [tasks.start for tasks in self.job.tasks]),
+        ]
+        self.fingerprint = fingerprint(args, plugin.folder, self.whole)
+        self.num_bytes = self.sizes and self.sizes[0] * self.job.num_tasks // num_tasks
+        if task_sizes is not None:
+            mine = [self.job.tasks[index] for index in self.job.shards]
+            self.num_bytes = int(task_sizes[mine[0].start : mine[-1].stop].sum())
+
+
+def convert(argv: list[str], log: Log) -> None:
     args, plugin = parse(argv)
     folder, base = split_target(args.mindrecord_file)
     check_target(folder, args.overwrite)
     plugin.configure(args)
-    num_tasks, classes, sizes = plugin.task_number(), plugin.classes(), plugin.sizes()
-    layout = choose_layout(sizes, args.mindrecord_partitions, num_tasks)
-    progress = Progress(folder.name, num_tasks, "images" if plugin.image_fields else "rows")
-    with Staging(folder) as staging:
-        check_space(staging.path, sizes)
-        names = shard_names(base, layout.num_shards)
-        job = Job(plugin, layout, num_tasks, staging.path, names, len(classes) if classes else None)
-        job, reports = write_with_growing_pages(job, args.mindrecord_workers, staging, progress)
-        manifest = build_manifest(args, job, reports, classes, folder.name)
-        stop_at_bad_images(manifest, args.on_bad_image)
-        path = staging.path / "manifest.json"
-        path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
-        path.chmod(0o644)
+    staging = Staging(folder, log.note)
+    plan = Plan(args, plugin, base, staging)
+    unit = "images" if plugin.image_fields else "rows"
+    with staging:
+        progress = Progress(folder.name, unit, plan.job.num_tasks, plan.num_bytes, log)
+        page_size = staging.start(plan.fingerprint, [plan.job.names[i] for i in plan.job.shards])
+        log.open(staging.set)
+        describe_run(argv, plan, log)
+        check_space(staging.path, staging.set, expected_bytes(plan.job, plan.num_bytes), args.resize, log)
+        try:
+            workers = args.mindrecord_workers
+            job, reports = write_with_growing_pages(plan, page_size, workers, staging, progress)
+            manifest = build_manifest(args, job, reports, plan.classes, folder.name)
+            stop_at_bad_images(manifest, args.on_bad_image)
+            if args.nodes > 1:
+                manifest["share"] = share_of(args, job, plan.whole)
+            write_manifest(manifest, staging.set)
+            told = summary(manifest, folder, progress)
+            log.add(told.replace("\n", " "))
+        except (DiskFull, OSError) as error:
+            if is_disk_full(error):
+                raise how_much_was_needed(error, staging.set, plan.job, plan.num_bytes, progress) from error
+            raise
         staging.publish()
     progress.close()
-    print(summary(manifest, folder, progress))
+    print(told)
 
 
 def write_with_growing_pages(
-    job: Job, num_workers: int, staging: Staging, progress: Progress
+    plan: Plan, page_size: int, num_workers: int, staging: Staging, progress: Progress
 ) -> tuple[Job, list[dict]]:
-    """Shards that are read together must agree on the page size, so a larger row means starting again."""
+    """Shards that are read together must agree on the page size, so a larger row means starting again.
+
+    `page_size`: that of the shards that are kept from before.
+    """
+    job = plan.job
+    layout = replace(job.layout, page_size=max(page_size, job.layout.page_size))
     while True:
+        job = replace(job, layout=layout)
+        staging.remember(plan.fingerprint, layout.page_size)
         try:
             return job, write_all(job, num_workers, progress)
         except PageTooSmall as error:
-            layout: Layout = job.layout.with_room_for(error.row_bytes)
+            layout = layout.with_room_for(error.row_bytes)
             progress.close()
-            note(f"a row of {error.row_bytes:,} bytes needs larger pages: starting again")
-            job = Job(job.plugin, layout, job.num_tasks, job.folder, job.names, job.num_classes)
+            progress.log.note(f"a row of {error.row_bytes:,} bytes needs larger pages: starting again")
             staging.clear()
             progress.restart()
 
 
-def check_space(folder: Path, sizes: Optional[tuple[int, int]]) -> None:
-    free = shutil.disk_usage(folder).free
-    if sizes and free < sizes[0]:
-        raise ConvertError(
-            f"{folder.parent} has {free / 1e6:,.0f} MB free, and the images need {sizes[0] / 1e6:,.0f} MB: "
-            "free some space or name another disk"
-        )
+def describe_run(argv: list[str], plan: Plan, log: Log) -> None:
+    job = plan.job
+    log.add(f"writer.py {shlex.join(argv)}")
+    log.add(f"on {platform.node()}, {os.cpu_count()} processors, Python {platform.python_version()}")
+    log.add(
+        f"{len(job.shards)} of {job.layout.num_shards} shards, {job.num_tasks:,} tasks, pages of "
+        f"{job.layout.page_size:,} bytes"
+    )
 
 
 def stop_at_bad_images(manifest: dict[str, Any], policy: str) -> None:
@@ -175,35 +169,26 @@ def stop_at_bad_images(manifest: dict[str, Any], policy: str) -> None:
 
 def summary(manifest: dict[str, Any], folder: Path, progress: Progress) -> str:
     num_bytes = sum(shard["num_bytes"] for shard in manifest["shards"])
-    repaired, refused = len(manifest["repaired"]), len(manifest["refused"])
+    resized, rotated = manifest["resized"], manifest["rotated"]
+    applied = "and turned upright" if manifest["options"]["apply_exif_orientation"] else "which is ignored"
+    told = [
+        f"{len(manifest['repaired'])} repaired, {len(manifest['refused'])} refused",
+        f"{resized:,} made smaller" if resized else "",
+        f"{rotated:,} rotated by EXIF, {applied}" if rotated else "",
+        f"{progress.kept} shard(s) kept from before" if progress.kept else "",
+    ]
+    share = manifest.get("share")
+    next_step = f"with train and val side by side, train with --data-root {folder.parent}"
+    if share:
+        next_step = (
+            f"join the shares of all {share['nodes']} machines: records.py merge TARGET SHARE SHARE ..."
+        )
     return (
         f"{folder}: {manifest['num_images']:,} {progress.unit} of {len(manifest['classes'])} classes in "
         f"{len(manifest['shards'])} shard(s), {num_bytes / 1e6:,.1f} MB, in {progress.seconds:.1f} s "
-        f"({progress.speed:,.0f} {progress.unit}/s); {repaired} repaired, {refused} refused.\n"
-        f"Next: with train and val side by side, train with --data-root {folder.parent}"
+        f"({progress.speed}); {', '.join(filter(None, told))}.\nNext: {next_step}"
     )
 
 
-def note(sentence: str) -> None:
-    print(f"writer.py: {sentence}", file=sys.stderr)
-
-
-def end_by_signal(number: int, frame: object) -> NoReturn:
-    raise SystemExit(128 + number)
-
-
-def main(argv: list[str]) -> int:
-    signal.signal(signal.SIGTERM, end_by_signal)
-    try:
-        convert(argv)
-    except ConvertError as error:
-        note(str(error))
-        return error.exit_code
-    except KeyboardInterrupt:
-        note("interrupted; nothing was published")
-        return 130
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(run("writer.py", convert, sys.argv[1:]))

@@ -124,6 +124,11 @@ def test_another_schema_version_is_refused(version, tmp_path):
     assert f"schema_version {version!r}" in refusal(write(tmp_path / "train", schema_version=version))
 
 
+def test_the_share_of_one_machine_is_refused_with_the_command_that_joins(tmp_path):
+    share = {"node_rank": 1, "nodes": 2, "plan": "a", "shards": ["train.mindrecord1"]}
+    assert "records.py merge" in refusal(write(tmp_path / "train", share=share))
+
+
 CHANGES = {
     "no images": ({"num_images": 0, "shards": []}, "no images"),
     "other count": ({"num_images": 6}, "6 images, and its shards 5 rows"),

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 WRITER = Path(__file__).parents[2] / "scripts" / "convert_to_mindrecord" / "writer.py"
+RECORDS = WRITER.with_name("records.py")
+
+
+def module_of(name):
+    """One module of the converter that needs none of the others, which import each other by plain names."""
+    spec = importlib.util.spec_from_file_location(f"converter_{name}", WRITER.with_name(f"{name}.py"))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
 
 
 def command(plugin, file, *options):
+    """One worker where nothing else is said: each needs a second to import MindSpore."""
     words = ["--mindrecord_script", plugin, "--mindrecord_file", file, *options]
+    if not any("workers" in str(option) for option in options):
+        words += ["--workers", 1]
     return [sys.executable, str(WRITER), *map(str, words)]
 
 
@@ -25,8 +39,16 @@ def converted(plugin, file, *options):
     return json.loads((Path(file).parent / "manifest.json").read_text("utf-8"))
 
 
+def records(*words):
+    workers = ("--workers", 1) if words[0] in ("verify", "reshard", "merge") else ()
+    line = [sys.executable, str(RECORDS), *map(str, (*words, *workers))]
+    return subprocess.run(line, capture_output=True, text=True, timeout=120)
+
+
 def contents(folder):
-    return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    """Of all files but the log, which tells the time."""
+    paths = [path for path in Path(folder).iterdir() if path.name != "convert.log"]
+    return {path.name: path.read_bytes() for path in paths}
 
 
 def rows_of(folder, sampler=None):

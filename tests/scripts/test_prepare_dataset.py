@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from converting import contents, rows_of
 from PIL import Image
 
 from src.data.manifest import read_manifest
@@ -28,30 +30,22 @@ def make(folder, *names):
     return folder
 
 
+@pytest.fixture
+def prepare_dataset(monkeypatch):
+    """The module, as it is when it runs as a program."""
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import prepare_dataset
+
+    return prepare_dataset
+
+
 def test_val_gets_the_labels_of_train(tmp_path):
-    """Through the shell script, with spaces in every path; val lacks train's first class."""
+    """With spaces in every path; val lacks train's first class."""
     source = make(
         tmp_path / "my images", "train/a/1.JPEG", "train/b/1.JPEG", "train/c/1.JPEG", "val/c/9.JPEG"
     )
     target = tmp_path / "my records"
-    line = [
-        "bash",
-        str(SCRIPTS / "prepare_imagenet.sh"),
-        str(source),
-        str(target),
-        "--seed",
-        "3",
-        "--workers",
-        "1",
-    ]
-    done = subprocess.run(
-        line,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        cwd="/",
-        env={**os.environ, "PYTHON": sys.executable},
-    )
+    done = run(source, target, "--seed", "3", "--workers", "1")
     assert done.returncode == 0, done.stderr
     train, val = read_manifest(target / "train"), read_manifest(target / "val")
     assert train.class_names == val.class_names == ["a", "b", "c"]
@@ -66,7 +60,7 @@ def test_mapping_file_and_train_alone(tmp_path):
     (tmp_path / "map.txt").write_text("b 0 big bear\na 1 ant\n", "utf-8")
     done = run(source, tmp_path / "out", "--map-file", tmp_path / "map.txt")
     assert done.returncode == 0, done.stderr
-    assert "no folder val" in done.stderr
+    assert "no folder val, and none is made of it (no class has two images)" in done.stderr
     assert read_manifest(tmp_path / "out/train").class_names == ["big bear", "ant"]
     assert not (tmp_path / "out/val").exists()
 
@@ -103,21 +97,113 @@ def test_the_exit_code_of_the_converter_is_passed_on(tmp_path):
 )
 def test_shell_scripts_explain_themselves(script):
     for words, code in ((["--help"], 0), ([], 2)):
-        done = subprocess.run(["bash", str(SCRIPTS / script), *words], capture_output=True, text=True)
+        environment = {**os.environ, "PYTHON": sys.executable}
+        line = ["bash", str(SCRIPTS / script), *words]
+        done = subprocess.run(line, capture_output=True, text=True, env=environment)
         assert done.returncode == code
-        assert "Usage:" in done.stdout + done.stderr
+        assert "usage:" in (done.stdout + done.stderr).lower()
 
 
 def test_without_an_active_environment_the_suites_own_is_used(tmp_path, monkeypatch):
-    import importlib.util
+    monkeypatch.syspath_prepend(str(SCRIPTS))
+    import conversion
 
-    from scripts import prepare_dataset
-
-    monkeypatch.setattr(prepare_dataset, "VENV", tmp_path)
-    assert prepare_dataset.interpreter() == sys.executable
+    monkeypatch.setattr(conversion, "VENV", tmp_path)
+    assert conversion.interpreter() == sys.executable
     own = tmp_path / "bin" / "python"
     own.parent.mkdir()
     own.touch()
-    assert prepare_dataset.interpreter() == sys.executable
+    assert conversion.interpreter() == sys.executable
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert prepare_dataset.interpreter() == str(own)
+    assert conversion.interpreter() == str(own)
+
+
+def test_a_share_is_held_out_of_class_folders(tmp_path):
+    files = [
+        f"{name}/{number}.JPEG" for name, count in {"a": 9, "b": 2, "c": 1}.items() for number in range(count)
+    ]
+    source = make(tmp_path / "images", *files)
+    done = run(source, tmp_path / "one", "--val-share", "0.3", "--seed", "4", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "held out 4 of 12 images (33.3 %)" in done.stderr
+    assert "stays in train: 1 (c)" in done.stderr
+    sets = {split: read_manifest(tmp_path / "one" / split) for split in ("train", "val")}
+    for split, counts in {"train": [6, 1, 1], "val": [3, 1, 0]}.items():
+        assert sets[split].class_names == ["a", "b", "c"]
+        assert [item.num_images for item in sets[split].classes] == counts
+        assert (sets[split].options["val_share"], sets[split].options["part"]) == (0.3, split)
+        assert sets[split].seed == 4
+    names = [str(row["file_name"]) for split in sets for row in rows_of(tmp_path / "one" / split)]
+    assert sorted(names) == sorted(files)
+    done = run(source, tmp_path / "two", "--val-share", "0.3", "--seed", "4", "--workers", "3")
+    for split in sets:
+        assert contents(tmp_path / "two" / split) == contents(tmp_path / "one" / split)
+
+
+def test_a_share_is_held_out_of_train_where_there_is_no_val(prepare_dataset, tmp_path):
+    source = make(tmp_path, "train/a/1.JPEG", "train/b/1.JPEG", "train/b/2.JPEG")
+    train, val = prepare_dataset.find_splits(source, None)
+    assert (train.name, train.images) == ("train", source / "train")
+    assert (val.name, val.images) == ("val", source / "train")
+    assert train.options == ["--val_share=0.1", "--part=train"]
+    assert val.options == ["--val_share=0.1", "--part=val"]
+
+
+def test_no_share_means_training_data_only(tmp_path):
+    source = make(tmp_path / "images", "a/1.JPEG", "a/2.JPEG", "b/1.JPEG")
+    done = run(source, tmp_path / "out", "--val-share", "0")
+    assert done.returncode == 0, done.stderr
+    assert "training data only" in done.stderr
+    assert os.listdir(tmp_path / "out") == ["train"]
+    assert read_manifest(tmp_path / "out/train").num_images == 3
+
+
+MISFITS = {
+    "val and a share": (["train/a/1.JPEG", "val/a/1.JPEG"], ["--val-share", "0.2"], 2, "without one"),
+    "val by another name": (["train/a/1.JPEG", "valid/a/1.JPEG"], [], 3, "images/valid to val"),
+    "val alone": (["val/a/1.JPEG", "val/b/1.JPEG"], [], 3, "expected"),
+    "one folder too high": (["x/a/1.JPEG", "x/b/1.JPEG"], [], 3, "did you mean {}/x?"),
+    "images alone": (["1.JPEG", "2.JPEG"], [], 3, "did you mean {}/..?"),
+    "a share above 1": (["a/1.JPEG", "b/1.JPEG"], ["--val-share", "2"], 2, "'2' is no share"),
+    "a class only in val": (["train/a/1.JPEG", "val/a/1.JPEG", "val/new/1.JPEG"], [], 3, "not have: new"),
+    "a flat val": (["train/a/1.JPEG", "val/1.JPEG"], [], 3, "images/val is a flat folder"),
+    "an empty val": (["train/a/1.JPEG", "val/x/y.txt"], [], 3, "not have: x"),
+    "an unknown option": (["a/1.JPEG", "b/1.JPEG"], ["--colour", "red"], 2, "--colour"),
+}
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_what_does_not_fit_is_refused(name, tmp_path):
+    files, words, code, expected = MISFITS[name]
+    source = make(tmp_path / "images", *files)
+    done = run(source, tmp_path / "out", *words)
+    assert done.returncode == code
+    assert expected.format(source).replace("/images/..", "") in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_target_among_the_classes_is_refused(tmp_path):
+    source = make(tmp_path / "images", "a/1.JPEG", "a/2.JPEG", "b/1.JPEG")
+    done = run(source, source / "records")
+    assert done.returncode == 2
+    assert "whose folders are classes" in done.stderr
+    assert sorted(os.listdir(source)) == ["a", "b"]
+
+
+def test_what_a_killed_run_left_out_can_be_made_alone(tmp_path):
+    """With the classes of the train that is there, and never with images that are in it."""
+    source = make(tmp_path / "images", *(f"{name}/{number}.JPEG" for name in "ab" for number in range(4)))
+    out = tmp_path / "out"
+    assert run(source, out, "--only", "val").returncode == 3
+    assert run(source, out, "--only", "train", "--seed", "2").returncode == 0
+    done = run(source, out, "--seed", "2")
+    assert done.returncode == 2
+    assert "or --only val to make what is missing" in done.stderr
+    for words in (("--seed", "3"), ("--seed", "2", "--val-share", "0.5")):
+        done = run(source, out, "--only", "val", *words)
+        assert done.returncode == 2
+        assert "made with --val-share=0.1 and --seed 2" in done.stderr
+    done = run(source, out, "--only", "val", "--seed", "2")
+    assert done.returncode == 0, done.stderr
+    names = [str(row["file_name"]) for split in ("train", "val") for row in rows_of(out / split)]
+    assert len(names) == len(set(names)) == 8

@@ -91,6 +91,14 @@ def test_sigterm_leaves_nothing_behind(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p"]
 
 
+def test_an_option_that_writer_has_itself_is_no_option_of_a_plugin(tmp_path):
+    head = "def mindrecord_options(parser):\n    parser.add_argument('--resize')"
+    done = run(write_plugin(tmp_path / "p", "yield {}", head), tmp_path / "out/out.mindrecord")
+    assert done.returncode == 2
+    assert "--resize" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
 WRONG = {
     "unknown option": (("template", "o/o.mindrecord", "--colour", "red"), "--colour"),
     "no shards": (("template", "o/o.mindrecord", "--mindrecord_partitions", "0"), "'0' is no whole number"),
@@ -99,6 +107,11 @@ WRONG = {
     "unknown plug-in": (("nosuch", "o/o.mindrecord"), "imagenet, template"),
     "no folder": (("template", "o.mindrecord"), "folder of its own"),
     "forbidden name": (("template", "o/a:b.mindrecord"), "refuses this file name"),
+    "a check of nothing": (
+        ("template", "o/o.mindrecord", "--check", "none", "--resize", "64"),
+        "--check none",
+    ),
+    "an image of no size": (("template", "o/o.mindrecord", "--resize", "0"), "'0' is no whole number"),
     "other option of the plug-in": (("template", "o/o.mindrecord", "--dir", "x"), "--dir"),
 }
 

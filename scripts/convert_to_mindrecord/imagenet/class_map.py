@@ -36,13 +36,13 @@ def read_map(path: str) -> list[tuple[str, str]]:
     return in_order(by_label, lines, path)
 
 
-def read_lines(path: str) -> list[str]:
+def read_lines(path: str, what: str = "mapping file") -> list[str]:
     try:
         return re.split(r"\r\n|\n|\r", Path(path).read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise ValueError(f"mapping file {path}: {error.strerror}") from None
+        raise ValueError(f"{what} {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"mapping file {path} is not UTF-8 (byte {error.start})") from None
+        raise ValueError(f"{what} {path} is not UTF-8 (byte {error.start})") from None
 
 
 def in_order(
