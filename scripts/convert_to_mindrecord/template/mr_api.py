@@ -2,7 +2,7 @@
 
 It runs as it is: it makes up small images of three colours.
 
-    python writer.py --mindrecord_script template --mindrecord_file /tmp/colours/train/train.mindrecord
+    python writer.py --mindrecord_script template --mindrecord_file COLOURS/train/train.mindrecord
 
 writer.py decodes every image once, repairs or refuses what MindSpore cannot read, and writes `manifest.json`.
 """
