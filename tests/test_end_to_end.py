@@ -243,9 +243,10 @@ def test_divergence_ends_with_its_code_and_keeps_the_report_strict(tmp_path):
     assert not (tmp_path / "model_best.safetensors").exists()
 
 
-def test_a_stop_request_leaves_a_run_that_continues(tmp_path):
+@pytest.mark.parametrize("script", ["runner", "train.py"])
+def test_a_stop_request_leaves_a_run_that_continues(script, tmp_path):
     words = [*SHORT, "-e", "40", "--workspace", str(tmp_path)]
-    process = subprocess.Popen([sys.executable, str(ROOT / "runner"), *words], stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, str(ROOT / script), *words], stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
     while not (tmp_path / "model_last.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -255,7 +256,7 @@ def test_a_stop_request_leaves_a_run_that_continues(tmp_path):
     assert found["status"] == "interrupted"
     assert "SIGTERM" in found["status_reason"]
     assert 1 <= len(found["epochs"]) < 40
-    again = command("runner", *words, "--run-epochs", "1")
+    again = command(script, *words, "--run-epochs", "1")
     assert again.returncode == 0, again.stderr
     assert report(tmp_path)["epochs"] == list(range(len(found["epochs"]) + 1))
 

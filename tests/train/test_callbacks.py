@@ -62,10 +62,13 @@ def test_losses_are_averaged_over_steps_not_over_windows():
 
     record = EpochRecord(5)
     callback = AverageLoss(record, Step([8.0, 4, 3, 4], [1.0, 1, 0, 1]), World(), every=4)
+    windows = []
     for _ in range(5):
         done(record, 1)
         callback.on_train_step_end(None)
-    assert (record.loss / record.steps, record.window_loss) == (9 / 5, 1.0)
+        windows.append(record.window_loss)
+    assert windows == [0, 0, 0, 8 / 4, 1.0]
+    assert record.loss / record.steps == 9 / 5
     assert (record.top1, record.top5) == (3, 5)
 
 
