@@ -139,6 +139,7 @@ def test_the_same_command_again_has_nothing_to_do(trained):
     assert (trained / "report.json").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_losses(trained, tmp_path):
     again = command("train.py", *SHORT, "--workspace", tmp_path)
     assert again.returncode == 0, again.stderr
@@ -183,6 +184,7 @@ def digits_run(digits, tmp_path_factory) -> Path:
     return workspace
 
 
+@pytest.mark.slow
 def test_stopping_and_resuming_equals_never_having_stopped(digits, digits_run, tmp_path):
     words = [*DIGITS, "--data-root", digits / "records", "-e", 3, "--workspace", tmp_path]
     for part in (["--run-epochs", 1], []):
@@ -199,6 +201,7 @@ def test_stopping_and_resuming_equals_never_having_stopped(digits, digits_run, t
     assert differing == []
 
 
+@pytest.mark.slow
 def test_single_images_are_classified_with_names_and_bad_ones_told(digits, digits_run, tmp_path):
     images = sorted((digits / "images" / "val" / "3").iterdir())[:2]
     for image in images:
@@ -224,6 +227,7 @@ def test_single_images_are_classified_with_names_and_bad_ones_told(digits, digit
         assert row["probability"] == pytest.approx(by_class[row["index"]], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_folders_are_read_as_their_records(digits, digits_run, tmp_path):
     """The image folder backend scores the same pixels as the records made from it."""
     words = ["--load", digits_run / "model_best.safetensors", "--workspace", tmp_path]
@@ -243,6 +247,7 @@ def test_divergence_ends_with_its_code_and_keeps_the_report_strict(tmp_path):
     assert not (tmp_path / "model_best.safetensors").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", ["runner", "train.py"])
 def test_a_stop_request_leaves_a_run_that_continues(script, tmp_path):
     words = [*SHORT, "-e", "40", "--workspace", str(tmp_path)]

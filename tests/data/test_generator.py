@@ -271,6 +271,7 @@ def test_the_example_cuts_its_boxes_out(boxes):
         assert image[0, 0].tolist() == [128, 128, 128]
 
 
+@pytest.mark.slow
 def test_the_example_trains_and_is_scored_again_as_it_says(boxes, tmp_path):
     own = ["--data-backend", "generator", "--data-source", EXAMPLE, "--data-root", boxes]
     done = command("runner", *TINY, "--seed", 1, *own, "--workspace", tmp_path / "run")

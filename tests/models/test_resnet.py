@@ -9,7 +9,11 @@ from tests.golden import spec
 
 PARAMETERS = {18: 11_689_512, 34: 21_797_672, 50: 25_557_032, 101: 44_549_160, 152: 60_192_808}
 TORCH = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
-STATIC = ["resnet18_v1.5@64", "resnet50_v1@64", "resnet50_v1.5@64"]
+STATIC = [
+    "resnet18_v1.5@64",
+    pytest.param("resnet50_v1@64", marks=pytest.mark.slow),
+    "resnet50_v1.5@64",
+]
 
 
 def build(arch: str, layers: int, classes: int):

@@ -62,9 +62,12 @@ VARIANTS = {
     "wd05": Training(wd=0.05),
     "trap_wd05_bn_decayed": Training(wd=0.05, bn_weight_decay=True),
 }
+DEARER = {"nesterov", "trap_wd05_bn_decayed"}  # not in the fast tests
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(
+    "variant", [pytest.param(v, marks=[pytest.mark.slow] if v in DEARER else []) for v in VARIANTS]
+)
 def test_twelve_steps_equal_the_independent_ones(graph_mode, golden, variant):
     table = golden["trajectories"][ARCH][PEAK]
     losses, network, before, _ = run(VARIANTS[variant])
