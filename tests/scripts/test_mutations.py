@@ -101,6 +101,7 @@ def check(count, folder):
     assert f"read {manifest['num_images']}" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_hundred_mutations_are_refused_or_decoded(tmp_path):
     check(100, tmp_path)
 

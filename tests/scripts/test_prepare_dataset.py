@@ -118,6 +118,7 @@ def test_without_an_active_environment_the_suites_own_is_used(tmp_path, monkeypa
     assert conversion.interpreter() == str(own)
 
 
+@pytest.mark.slow
 def test_a_share_is_held_out_of_class_folders(tmp_path):
     files = [
         f"{name}/{number}.JPEG" for name, count in {"a": 9, "b": 2, "c": 1}.items() for number in range(count)
@@ -190,6 +191,7 @@ def test_a_target_among_the_classes_is_refused(tmp_path):
     assert sorted(os.listdir(source)) == ["a", "b"]
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_out_can_be_made_alone(tmp_path):
     """With the classes of the train that is there, and never with images that are in it."""
     source = make(tmp_path / "images", *(f"{name}/{number}.JPEG" for name in "ab" for number in range(4)))

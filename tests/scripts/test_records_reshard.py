@@ -35,6 +35,7 @@ def source(tmp_path_factory):
     return folder / "train"
 
 
+@pytest.mark.slow
 def test_reshard_keeps_rows_and_order_and_can_replace_the_set_itself(source, tmp_path):
     done = records("reshard", source, tmp_path / "new", "--partitions", 3)
     assert done.returncode == 0, done.stderr
@@ -86,6 +87,7 @@ def shares(tmp_path_factory):
     return base
 
 
+@pytest.mark.slow
 def test_merged_shares_equal_the_work_of_one_machine(shares, tmp_path):
     names = [set(contents(shares / f"s{rank}/train")) for rank in range(3)]
     assert sum(len(files) - 1 for files in names) == 8

@@ -121,6 +121,7 @@ def test_several_files_each_a_task(source, tmp_path):
     check_rows(rows)
 
 
+@pytest.mark.slow
 def test_one_file_as_n_tasks_for_any_number_of_workers(source, tmp_path):
     options = ("--tfrecord", source / "one.tfrecord", "--label-offset", 1, "--tfrecord-tasks", 5)
     for workers in (1, 2):

@@ -134,6 +134,7 @@ def test_a_change_of_the_plugin_starts_over(base, left):
     assert contents(left) == contents(base / "done/out")
 
 
+@pytest.mark.slow
 def test_sigterm_keeps_finished_shards_beside_the_old_set(tmp_path):
     """And a plug-in that vouches for its sources is not asked for the rows of finished shards again."""
     vouching = "def mindrecord_fingerprint():\n    return 'of the sources'"

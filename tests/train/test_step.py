@@ -62,7 +62,7 @@ VARIANTS = {
     "wd05": Training(wd=0.05),
     "trap_wd05_bn_decayed": Training(wd=0.05, bn_weight_decay=True),
 }
-DEARER = {"nesterov", "trap_wd05_bn_decayed"}  # not in the fast tests
+DEARER = {"nesterov", "wd05", "trap_wd05_bn_decayed"}  # not in the fast tests
 
 
 @pytest.mark.parametrize(
