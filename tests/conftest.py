@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import tarfile
 from pathlib import Path
 
 import pytest
 
 from src.platform import environment
-from tests.support import ROOT, command, shared_data
+from tests.support import ROOT, command
 
 NOTICES = environment.prepare("CPU")
 
@@ -45,13 +44,3 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
         done = command(*words)
         assert done.returncode == 0, done.stderr
     return folder
-
-
-@pytest.fixture(scope="session")
-def tiny_imagenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Ten classes of Tiny-ImageNet as class folders: train/ and val/."""
-    archive = shared_data("tiny-imagenet-10.tar")
-    folder = tmp_path_factory.mktemp("tiny")
-    with tarfile.open(archive) as tar:
-        tar.extractall(folder)
-    return folder / "tiny-imagenet-10"
