@@ -14,6 +14,8 @@ from src.data.splits import Splits, open_splits
 from src.errors import CheckpointError, DataError
 from src.weights import resume
 
+TOTAL_STRIDE = 32  # of every network here: one pixel of the last stage for so many of the image
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -41,9 +43,10 @@ def prepare(config: Config, world_size: int) -> Prepared:
     if splits.train is not None:
         num_rows = min(len(splits.train), config.data.num_examples or len(splits.train))
         sampling.steps_per_epoch(num_rows, training.batch_size * world_size)
-        if training.batch_size == 1 and max(config.data.image_shape[1:]) <= 32 and config.trains:
+        side = max(config.data.image_shape[1:])
+        if config.trains and training.batch_size == 1 and side <= TOTAL_STRIDE:
             raise DataError(
-                "-b 1 with images of 32 pixels or fewer leaves batch norm one value per channel, "
+                f"-b 1 with images of {TOTAL_STRIDE} pixels or fewer leaves batch norm one value a channel, "
                 "and its variance undefined; use -b 2 or more"
             )
     return Prepared(splits, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Callable
 
 from src.models.resnet import resnet
@@ -11,13 +12,15 @@ if TYPE_CHECKING:
 
     from src.config import Model
 
+
+def _resnet(model: Model, num_classes: int, stride_in_3x3: bool) -> nn.Cell:
+    eps, momentum = model.batchnorm_eps, model.batchnorm_mom
+    return resnet(model.num_layers, num_classes, stride_in_3x3=stride_in_3x3, eps=eps, momentum=momentum)
+
+
 BUILDERS: dict[str, Callable[[Model, int], nn.Cell]] = {
-    "resnetv1": lambda m, classes: resnet(
-        m.num_layers, classes, stride_in_3x3=False, eps=m.batchnorm_eps, momentum=m.batchnorm_mom
-    ),
-    "resnetv15": lambda m, classes: resnet(
-        m.num_layers, classes, stride_in_3x3=True, eps=m.batchnorm_eps, momentum=m.batchnorm_mom
-    ),
+    "resnetv1": partial(_resnet, stride_in_3x3=False),
+    "resnetv15": partial(_resnet, stride_in_3x3=True),
 }
 
 

@@ -146,7 +146,7 @@ def output_file(config: Config, name: str) -> Path:
     try:
         held = _held_report(config.output.workspace / config.output.report)
     except OptionError:
-        held = {}
+        held = {"config": {}}  # damaged: it may be a training run's, and is not ours to replace
     if kind == "training" or not held or _kind(held.get("config", {})) == kind:
         return path
     return path.with_name(f"{path.stem}-{kind}{path.suffix}")

@@ -133,6 +133,12 @@ def test_scoring_beside_a_training_run_writes_files_of_its_own(tmp_path):
     assert resume.output_file(score, "report.json").name == "report-val.json"
 
 
+def test_scoring_does_not_replace_a_report_that_cannot_be_read(tmp_path):
+    (tmp_path / "report.json").write_text("{")
+    score = config(tmp_path, mode="val")
+    assert resume.output_file(score, "report.json").name == "report-val.json"
+
+
 def test_training_does_not_continue_where_only_a_score_was_taken(tmp_path):
     score = config(tmp_path, mode="val")
     leave(tmp_path, score, 1, last=False)
