@@ -14,7 +14,7 @@ from src.config import RunnerConfig
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 HEAD = """# Options
 
-Made by `make docs` from `src/config.py`; do not edit. `./runner --help` prints the same. Every option is
+Made by `make docs` from `src/config/`; do not edit. `./runner --help` prints the same. Every option is
 also a key of a recipe (`--config FILE.yaml`), without the dashes in front. Switches are turned off with
 `--no-NAME` or `--NAME 0`; lists are separated by commas or spaces.
 """
@@ -22,9 +22,9 @@ also a key of a recipe (`--config FILE.yaml`), without the dashes in front. Swit
 
 def help_texts() -> dict[str, dict[str, str]]:
     """Class name -> field name ("" for the class itself) -> its help."""
-    tree = ast.parse(Path(options.__file__).read_text(encoding="utf-8"))
     found: dict[str, dict[str, str]] = {}
-    for node in tree.body:
+    modules = sorted(Path(options.__file__).parent.glob("*.py"))
+    for node in [node for module in modules for node in ast.parse(module.read_text(encoding="utf-8")).body]:
         if isinstance(node, ast.ClassDef):
             found[node.name] = {"": ast.get_docstring(node) or ""}
             for field, text in zip(node.body, node.body[1:]):

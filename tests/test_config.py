@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from scripts.make_docs import help_texts
 from src import cli
 from src.config import Config, RunnerConfig
 from src.errors import OptionError
@@ -176,12 +177,7 @@ def test_a_used_checkpoint_supplies_options_and_given_ones_win():
 def test_option_names_are_unique_and_helped():
     names = [f.name for section in dataclasses.fields(Config) for f in dataclasses.fields(section.type)]
     assert len(names) == len(set(names))
-    source = Path(cli.__file__).with_name("config.py").read_text(encoding="utf-8").splitlines()
-    for name in names:
-        at = next(i for i, line in enumerate(source) if line.startswith(f"    {name}: "))
-        following = next(
-            line
-            for line in source[at + 1 :]
-            if line.strip().startswith(('"""', "default=", ")")) is False or '"""' in line
-        )
-        assert '"""' in following, f"--{name} has no help"
+    texts = help_texts()
+    for section in dataclasses.fields(Config):
+        for field in dataclasses.fields(section.type):
+            assert texts[section.type.__name__].get(field.name), f"--{field.name} has no help"

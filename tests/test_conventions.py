@@ -22,7 +22,7 @@ PROGRAMS = [
     ROOT / "eval.py",
     ROOT / "runner",
 ]
-# About 250 and 40, with room for config.py, which is one list of options and reads best whole.
+# About 250 and 40, with a little room.
 MAX_FILE_LINES, MAX_FUNCTION_LINES, MAX_CALLBACK_LINES = 260, 45, 35
 
 # What each room may import besides itself: downwards only.
@@ -136,9 +136,9 @@ def options() -> list[str]:
 
 
 def test_every_option_is_read_by_the_code_that_does_its_work():
-    declared = {ROOT / "src" / "config.py", ROOT / "src" / "option_checks.py"}
+    declared = {path for path in SOURCES if room(path) in ("config", "option_checks")}
     code = "\n".join(ast.unparse(tree(path)) for path in SOURCES if path not in declared)
-    derived = ast.unparse(tree(ROOT / "src" / "config.py"))
+    derived = ast.unparse(tree(ROOT / "src" / "config" / "__init__.py"))
     for name in options():
         if name == "config":  # read by the command line itself, by its name
             assert "'--config'" in code
