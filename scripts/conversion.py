@@ -10,10 +10,12 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Callable
+
+from convert_to_mindrecord.failure import DATA_UNUSABLE, WRONG_OPTIONS
 
 WRITER = Path(__file__).resolve().parent / "convert_to_mindrecord" / "writer.py"
 VENV = WRITER.parents[2] / ".venv"
-WRONG_OPTIONS, DATA_UNUSABLE = 2, 3
 
 
 class PrepareError(Exception):
@@ -66,9 +68,10 @@ def check_targets(target: Path, splits: list[Split], overwrite: bool) -> None:
 
 
 def interpreter() -> str:
-    """This Python if it has MindSpore, else the one of the suite's own environment, if that was made."""
+    """This Python if it has what writer.py needs, else that of the suite's environment, if there is one."""
     own = VENV / "bin" / "python"
-    return sys.executable if importlib.util.find_spec("mindspore") or not own.exists() else str(own)
+    fits = all(importlib.util.find_spec(package) for package in ("numpy", "PIL"))
+    return sys.executable if fits or not own.exists() else str(own)
 
 
 def writer_command(args: argparse.Namespace, split: Split, classes: list[str]) -> list[str]:
@@ -95,6 +98,18 @@ def run(command: list[str]) -> int:
     signal.signal(signal.SIGINT, lambda number, frame: None)  # the terminal sends it to the child as well
     code = child.wait()
     return code if code >= 0 else 128 - code
+
+
+def exit_code_of(work: Callable[[argparse.Namespace], int], args: argparse.Namespace) -> int:
+    """Do it, with one sentence for whatever ends it."""
+    try:
+        return work(args)
+    except (PrepareError, ValueError, OSError) as error:
+        say(str(error).removeprefix("--dir "))
+        return getattr(error, "exit_code", DATA_UNUSABLE)
+    except KeyboardInterrupt:
+        say("interrupted; nothing was published")
+        return 130
 
 
 def say(sentence: str) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Optional
 
 from conversion import DATA_UNUSABLE, WRONG_OPTIONS, PrepareError, Split, classes_of_train
-from convert_to_mindrecord.imagenet import mr_api as plugin
 from convert_to_mindrecord.imagenet.find import form_of, named, open_source
 from convert_to_mindrecord.imagenet.ground_truth import BUNDLED, CLASSES_FILE, bundled_classes
+from dry_run import plugin_arguments
 
 NUM_IMAGES = {"train": 1_281_167, "val": 50_000}
 TARS = {"train": "ILSVRC2012_img_train.tar", "val": "ILSVRC2012_img_val.tar"}
@@ -65,6 +65,10 @@ def find_splits(args: argparse.Namespace) -> list[Split]:
 
 def label_options(args: argparse.Namespace, split: Split) -> list[str]:
     """Where the classes of single images come from, if they are not in class folders or tars."""
+    if args.devkit and not args.val_labels:
+        raise PrepareError(
+            "--devkit is of use only with --val-labels, a list that holds its numbers", WRONG_OPTIONS
+        )
     if split.name == "train":
         return []
     if form_of(str(split.images)) not in FLAT:
@@ -113,11 +117,3 @@ def check_classes(split: Split) -> None:
             "called n01440764 to n15075141): scripts/prepare_dataset.py converts other data",
             DATA_UNUSABLE,
         )
-
-
-def plugin_arguments(options: list[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    plugin.mindrecord_options(parser)
-    args = parser.parse_args(options)
-    args.mindrecord_seed = 0
-    return args

@@ -1,6 +1,6 @@
 """Convert a folder of images to MindRecord: DST/train and DST/val.
 
-    python scripts/prepare_dataset.py SRC DST [--val-share 0.1] [--map-file FILE] [--workers W] [--overwrite]
+    python scripts/prepare_dataset.py SRC DST [--dry-run] [--val-share 0.1] [--map-file FILE] [--overwrite]
 
 SRC holds train/<class>/*.JPEG and val/<class>/*.JPEG; the classes are those of train.  Without val/, or if
 SRC holds the class folders themselves, a share of each class is held out for validation: chosen by the seed,
@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 from typing import Optional
 
@@ -26,6 +27,7 @@ from conversion import (
     add_options,
     check_targets,
     classes_of_train,
+    exit_code_of,
     run,
     say,
     writer_command,
@@ -33,6 +35,7 @@ from conversion import (
 from convert_to_mindrecord.imagenet.class_map import read_map
 from convert_to_mindrecord.imagenet.find import form_of
 from convert_to_mindrecord.imagenet.folders import ClassFolders, class_folder_names, is_image_name
+from dry_run import add_dry_run, look, tell, tell_plan
 
 DEFAULT_VAL_SHARE = 0.1
 OTHER_NAMES_OF_VAL = ("valid", "validation", "test")
@@ -145,12 +148,33 @@ def prepare(args: argparse.Namespace) -> int:
     check_classes(splits, args.map_file)
     if args.only == "val" and splits[0].options:
         check_same_share(args, splits[0])
-    for split in splits:
-        classes = [classes_of_train(args)] if split.name == "val" else []
-        code = run(writer_command(args, split, [f"--map_file={args.map_file}"] if args.map_file else classes))
-        if code:
-            return code
-    return 0
+    commands = [writer_command(args, split, class_options(args, split)) for split in splits]
+    if args.dry_run:
+        return tell_what_is_there(args, splits, commands)
+    return next((code for code in map(run, commands) if code), 0)  # the second only after the first
+
+
+def class_options(args: argparse.Namespace, split: Split) -> list[str]:
+    if args.map_file:
+        return [f"--map_file={args.map_file}"]
+    return [classes_of_train(args)] if split.name == "val" else []
+
+
+def tell_what_is_there(args: argparse.Namespace, splits: list[Split], commands: list[list[str]]) -> int:
+    held_out = any(split.options for split in splits)
+    tell(f"{args.source} holds {'class folders, and no val' if held_out else 'folders of class folders'}:")
+    num_bytes = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for split in splits:
+            classes = class_options(args, split)
+            if classes == [classes_of_train(args)] and args.only is None:  # which is not there yet
+                mapping = Path(folder, "classes.txt")
+                names = class_folder_names(str(splits[0].images))
+                mapping.write_text("".join(f"{name}\t{i}\t{name}\n" for i, name in enumerate(names)), "utf-8")
+                classes = [f"--map_file={mapping}"]
+            found = look(split, [*classes, *split.options, *args.further], args.seed)
+            num_bytes += sum(found.index.sizes)
+    return tell_plan(Path(args.target), splits, num_bytes, commands)
 
 
 def share(text: str) -> float:
@@ -170,6 +194,7 @@ def main(argv: list[str]) -> int:
     add = parser.add_argument
     add("source", metavar="SRC", help="folder with train/<class>/ and perhaps val/<class>/, or with <class>/")
     add("target", metavar="DST", help="data root to write: DST/train, DST/val")
+    add_dry_run(parser)
     add("--map-file", "--map_file", help="class folder, label, name (default: sorted class folders)")
     add(
         "--val-share",
@@ -181,14 +206,7 @@ def main(argv: list[str]) -> int:
     add_options(parser)
     args, further = parser.parse_known_args(argv, argparse.Namespace())
     args.further = further
-    try:
-        return prepare(args)
-    except (PrepareError, ValueError, OSError) as error:
-        say(str(error).removeprefix("--dir "))
-        return getattr(error, "exit_code", DATA_UNUSABLE)
-    except KeyboardInterrupt:
-        say("interrupted; nothing was published")
-        return 130
+    return exit_code_of(prepare, args)
 
 
 if __name__ == "__main__":

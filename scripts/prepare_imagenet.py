@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -32,12 +31,13 @@ from conversion import (
     Split,
     add_options,
     check_targets,
+    exit_code_of,
     run,
-    say,
     writer_command,
 )
-from convert_to_mindrecord.imagenet.find import Found, find_images, form_of
+from convert_to_mindrecord.imagenet.find import Found, form_of
 from convert_to_mindrecord.imagenet.ground_truth import BUNDLED, BUNDLED_NAME, bundled_truth, stem
+from dry_run import add_dry_run, look, tell, tell_plan
 from imagenet_layouts import (
     NUM_IMAGES,
     check_classes,
@@ -45,18 +45,7 @@ from imagenet_layouts import (
     class_options_before,
     find_splits,
     label_options,
-    plugin_arguments,
 )
-
-
-def look(split: Split, options: list[str]) -> Found:
-    """Counts what the plug-in finds, without converting it."""
-    found = find_images(
-        plugin_arguments([f"--dir={split.images}", *options]), lambda sentence: tell(f"  {sentence}")
-    )
-    num_classes, num_bytes = len(found.classes) - found.empty.count, sum(found.index.sizes)
-    tell(f"  {split.name}: {len(found.index):,} images of {num_classes:,} classes, {size(num_bytes)}")
-    return found
 
 
 def tell_form(split: Split) -> None:
@@ -83,7 +72,7 @@ def check_val(found: Found, split: Split) -> None:
         )
 
 
-def prepare(args: argparse.Namespace, folder: str) -> int:
+def prepare(args: argparse.Namespace) -> int:
     splits = find_splits(args)
     check_targets(Path(args.target), splits, args.overwrite)
     for split in splits:
@@ -94,34 +83,17 @@ def prepare(args: argparse.Namespace, folder: str) -> int:
         split.options += ["--subset"] if args.subset else [f"--expect_images={NUM_IMAGES[split.name]}"]
         tell_form(split)
     num_bytes = 0
-    for split in splits:
-        if args.dry_run or split.name == "val":  # the plug-in itself counts train before it converts it
-            found = look(split, [*class_options_before(args, split, folder), *split.options])
-            num_bytes += sum(found.index.sizes)
-            if split.name == "val" and not args.val_labels:
-                check_val(found, split)
-    if args.dry_run:
-        return tell_plan(Path(args.target), splits, num_bytes)
+    with tempfile.TemporaryDirectory() as folder:
+        for split in splits:
+            if args.dry_run or split.name == "val":  # the plug-in itself counts train before it converts it
+                found = look(split, [*class_options_before(args, split, folder), *split.options])
+                num_bytes += sum(found.index.sizes)
+                if split.name == "val" and not args.val_labels:
+                    check_val(found, split)
     commands = [writer_command(args, split, class_options(args, split)) for split in splits]
+    if args.dry_run:
+        return tell_plan(Path(args.target), splits, num_bytes, commands)
     return next((code for code in map(run, commands) if code), 0)  # the second only after the first
-
-
-def tell_plan(target: Path, splits: list[Split], num_bytes: int) -> int:
-    """What the same command without --dry-run would do."""
-    there = next(path for path in (target.absolute(), *target.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free
-    tell(f"Dry run, nothing was written.  It would be about {size(num_bytes)}, with {size(free)} free:")
-    for split in splits:
-        tell(f"  {target / split.name / split.name}.mindrecord*, {target / split.name / 'manifest.json'}")
-    return 0
-
-
-def size(num_bytes: int) -> str:
-    return f"{num_bytes / 1e9:,.1f} GB" if num_bytes >= 1e9 else f"{num_bytes / 1e6:,.1f} MB"
-
-
-def tell(line: str) -> None:
-    print(line, flush=True)
 
 
 def main(argv: list[str]) -> int:
@@ -131,12 +103,7 @@ def main(argv: list[str]) -> int:
     add = parser.add_argument
     add("source", metavar="SRC", help="folder that holds ImageNet in one of the forms above")
     add("target", metavar="DST", help="data root to write: DST/train, DST/val")
-    add(
-        "--dry-run",
-        "--dry_run",
-        action="store_true",
-        help="say what is there and what would be written; write nothing",
-    )
+    add_dry_run(parser)
     add(
         "--subset",
         action="store_true",
@@ -150,20 +117,16 @@ def main(argv: list[str]) -> int:
         help="a list of your own for a flat val: the class (wnid, or "
         "number in the devkit) of image i on line i, or an image and its wnid on each line",
     )
-    add("--devkit", metavar="FILE", help="the devkit's folder or meta.mat, if --val-labels holds its numbers")
+    add(
+        "--devkit",
+        metavar="FILE",
+        help="the devkit (its folder, archive or meta.mat), if --val-labels holds its numbers",
+    )
     add("--map-file", "--map_file", metavar="FILE", help="labels in another order: class folder, label, name")
     add_options(parser)
     args, further = parser.parse_known_args(argv, argparse.Namespace())
     args.further = further
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            return prepare(args, folder)
-    except (PrepareError, ValueError, OSError) as error:
-        say(str(error).removeprefix("--dir "))
-        return getattr(error, "exit_code", DATA_UNUSABLE)
-    except KeyboardInterrupt:
-        say("interrupted; nothing was published")
-        return 130
+    return exit_code_of(prepare, args)
 
 
 if __name__ == "__main__":

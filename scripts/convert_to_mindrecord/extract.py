@@ -6,13 +6,14 @@ import csv
 import io
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any, Iterator, Optional
 
 from failure import DATA_UNUSABLE, WRONG_OPTIONS, ConvertError
 from manifest import load_manifest
 from PIL import Image
-from reading import read_labels, read_rows, schema_of, shard_paths
+from reading import need_mindspore, read_labels, read_rows, schema_of, shard_paths
 
 SUFFIXES = {
     "JPEG": (".jpg", ".jpeg", ".jfif"),
@@ -27,6 +28,7 @@ COLUMNS = ("file", "label", "wnid", "name", "row")
 
 def extract(folder: Path, out: Path, rows: Optional[str], classes: list[str], number: int) -> int:
     """How many images were written.  Raises ConvertError."""
+    need_mindspore()
     manifest = load_manifest(folder)
     if out.exists() and (not out.is_dir() or os.listdir(out)):
         raise ConvertError(f"{out} exists already: name a folder that is to be made", WRONG_OPTIONS)
@@ -43,11 +45,16 @@ def extract(folder: Path, out: Path, rows: Optional[str], classes: list[str], nu
         chosen = chosen[:number]
     if not chosen:
         raise ConvertError("there is no such image in the set", DATA_UNUSABLE)
-    out.mkdir(parents=True, exist_ok=True)
-    with open(out / "labels.csv", "w", encoding="utf-8", newline="") as handle:
-        table = csv.writer(handle)
-        table.writerow(COLUMNS)
-        table.writerows(written(out, manifest, chosen, read_rows(files, schema, rows=chosen)))
+    building = Path(f"{os.path.abspath(out)}.extracting-{os.getpid()}")
+    try:
+        building.mkdir(parents=True)
+        with open(building / "labels.csv", "w", encoding="utf-8", newline="") as handle:
+            table = csv.writer(handle)
+            table.writerow(COLUMNS)
+            table.writerows(written(building, manifest, chosen, read_rows(files, schema, rows=chosen)))
+        os.rename(building, out)  # an empty folder there is replaced
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
     return len(chosen)
 
 

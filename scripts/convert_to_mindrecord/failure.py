@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import sqlite3
+
 WRONG_OPTIONS = 2
 DATA_UNUSABLE = 3
 OTHER = 1
@@ -21,3 +24,12 @@ class ConvertError(Exception):
 
 class DiskFull(ConvertError):
     """No space is left; whoever knows how much is needed says so."""
+
+
+def is_disk_full(error: Exception) -> bool:
+    """Whatever says so: the system, SQLite, or ourselves."""
+    if isinstance(error, sqlite3.Error):
+        return "full" in str(error)  # Python 3.10 and older give no code
+    return isinstance(error, DiskFull) or (
+        isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+    )

@@ -63,6 +63,8 @@ class Stored:
 
 def stored_image(data: bytes, rules: ImageRules) -> Stored:
     """Raises BadImage.  The format is taken from the content; file names lie."""
+    if not data:  # MindRecord cannot store it either
+        raise BadImage("is empty (0 bytes)")
     if rules.check == "none":
         return Stored(data)
     image = opened(data)
@@ -92,8 +94,6 @@ def stored_image(data: bytes, rules: ImageRules) -> Stored:
 
 def opened(data: bytes) -> Image.Image:
     """The header read, no pixel yet."""
-    if not data:
-        raise BadImage("is empty (0 bytes)")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd metadata is no reason to alarm; odd pixels raise
@@ -125,8 +125,8 @@ def num_frames(image: Image.Image, num_bytes: int) -> int:
 
 def orientation_of(image: Image.Image) -> int:
     """EXIF's number, 1 (upright) where there is none that can be read."""
-    if image.format == "PNG" and "exif" not in image.info:
-        return 1  # Pillow would decode the whole file to look behind the pixels
+    if image.format in ("JPEG", "PNG") and "exif" not in image.info:
+        return 1  # Pillow would decode a whole PNG to look behind the pixels
     try:
         orientation = image.getexif().get(ORIENTATION, 1)
     except Exception:  # broken metadata; the pixels may be fine

@@ -44,8 +44,8 @@ def facts(folder: Path, manifest: dict[str, Any]) -> Iterator[str]:
         yield f"  fields (* indexed): {', '.join(fields)}"
     tool = manifest["tool"]
     yield (
-        f"  made by {tool['name']} {tool['version']} with MindSpore {tool['mindspore']}, "
-        f"Pillow {tool['pillow']}; seed {manifest['seed']}"
+        f"  made by {tool['name']} {tool['version']} with Pillow {tool['pillow']}, "
+        f"MindSpore {tool['mindspore']}; seed {manifest['seed']}"
     )
     told = (f"{name} {value}" for name, value in manifest["options"].items() if value is not None)
     yield f"  options: {', '.join(told)}"

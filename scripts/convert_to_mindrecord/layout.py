@@ -19,7 +19,7 @@ ROW_OVERHEAD = 1 * KIB  # lengths that MindRecord stores with each row
 PAGES_PER_SHARD = 32  # keeps the empty rest of the last pages near 6 % of a shard
 HEADER_BYTES_PER_PAGE = 256  # about 200 measured: a JSON object per page
 INDEX_BYTES, INDEX_BYTES_PER_ROW = 32 * KIB, 96  # measured; file names count with the rows
-# Writing the index takes 2 KB for each row whose numbers share a page (measured), which bounds the memory.
+# Index rows wait in memory, about half a kB each, until the page that they share is full.
 MOST_ROWS_AT_ONCE, PAGE_OF_MANY_ROWS = 1 << 15, 512 * KIB
 AUTO_SHARD_BYTES, AUTO_MOST_SHARDS, MOST_SHARDS = 64 * MIB, 64, 1000
 

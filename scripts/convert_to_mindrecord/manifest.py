@@ -12,10 +12,12 @@ from typing import Any, Optional
 
 import PIL
 from failure import DATA_UNUSABLE, ConvertError
+from mindrecord_file import FORMAT_VERSION
+from resume import version_of
 from shards import Job
 
 FILE_NAME = "manifest.json"
-VERSION = "1.1"
+VERSION = "1.2"
 SCHEMA_VERSION = 1
 SHARD_KEYS = ("file", "num_rows", "num_bytes", "sha256", "index_num_bytes", "index_sha256")
 # Change nothing in the records, so that a set does not depend on the machines that made it.
@@ -24,6 +26,7 @@ NOT_RECORDED = {
     "mindrecord_file",
     "mindrecord_seed",
     "overwrite",
+    "image_timeout",
     "nodes",
     "node_rank",
 }
@@ -43,8 +46,6 @@ def build_manifest(
         totals.update(report["counts"])
     if classes is None:
         classes = [(str(label), str(label)) for label in range(max(counts, default=-1) + 1)]
-    versions = [report["mindspore"] for report in reports if report["num_rows"]]
-    tool = {"name": "convert_to_mindrecord", "version": VERSION}
     looked_at = bool(job.plugin.image_fields) and args.check != "none"
     return {
         "schema_version": SCHEMA_VERSION,
@@ -57,11 +58,23 @@ def build_manifest(
         "shards": shard_list(reports),
         "seed": args.mindrecord_seed,
         "options": recorded_options(args, job),
-        "tool": {**tool, "mindspore": versions[0] if versions else None, "pillow": PIL.__version__},
+        "tool": tool_versions(),
         "resized": totals["resized"],
         "rotated": totals["rotated"] if looked_at else None,
         "refused": sorted((x for report in reports for x in report["refused"]), key=lambda x: x["file"]),
         "repaired": sorted((x for report in reports for x in report["repaired"]), key=lambda x: x["file"]),
+    }
+
+
+def tool_versions() -> dict[str, Any]:
+    """What made a set; MindSpore's version is None where it is not installed, as writing does not need it."""
+    found = version_of("mindspore")
+    return {
+        "name": "convert_to_mindrecord",
+        "version": VERSION,
+        "mindrecord": FORMAT_VERSION,
+        "mindspore": found if found != "unknown" else None,
+        "pillow": PIL.__version__,
     }
 
 

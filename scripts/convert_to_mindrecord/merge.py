@@ -12,7 +12,7 @@ from failure import DATA_UNUSABLE, ConvertError
 from manifest import load_manifest, write_manifest
 from progress import Log
 from publish import Staging, check_target
-from verify import file_problems
+from verify import refuse_broken
 
 # Shares of one conversion agree on all of these.
 AGREED = ("schema_version", "split", "seed", "options", "tool")
@@ -26,10 +26,7 @@ def merge(target: Path, folders: list[Path], overwrite: bool, num_workers: int, 
     check_shares(shares)
     shares.sort(key=lambda item: item[1]["share"]["node_rank"])
     for folder, manifest in shares:
-        broken = file_problems(folder, manifest, num_workers)
-        if broken:
-            sentence = next(iter(broken.values()))[0]
-            raise ConvertError(f"{folder}: {sentence}; `verify` names all that is wrong", DATA_UNUSABLE)
+        refuse_broken(folder, manifest, num_workers)
     joined = join([manifest for _, manifest in shares])
     with Staging(target, log.note) as staging:
         staging.clear()

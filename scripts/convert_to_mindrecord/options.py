@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Optional
 
 from failure import WRONG_OPTIONS, ConvertError
 from images import JPEG_QUALITY
+from watch import IMAGE_TIMEOUT_S
 
 
 class Parser(argparse.ArgumentParser):
@@ -102,6 +103,14 @@ def add_image_options(group: Any) -> None:
         choices=("full", "header", "none"),
         default="full",
         help="full (default): decode every image; header: only open it; none: pass all bytes through",
+    )
+    add(
+        "--image_timeout",
+        type=lambda text: whole(text, 1, 86400),
+        default=IMAGE_TIMEOUT_S,
+        metavar="S",
+        help="seconds: an image that takes longer to decode is bad, and a disk that takes longer to read one "
+        "ends the run (%(default)s)",
     )
     add(
         "--resize",

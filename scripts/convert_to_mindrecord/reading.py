@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import sqlite3
 from pathlib import Path
@@ -12,6 +13,15 @@ from manifest import FILE_NAME
 from record_files import read_header
 
 READER_THREADS = 2
+
+
+def need_mindspore() -> None:
+    """Raises ConvertError before the work, rather than at the first row."""
+    if importlib.util.find_spec("mindspore") is None:
+        raise ConvertError(
+            "rows are read back by MindSpore's own reader, and this Python has no MindSpore: use one with "
+            "it, or pip install mindspore"
+        )
 
 
 def sets_below(given: str) -> list[Path]:
@@ -41,7 +51,7 @@ def schema_of(path: str) -> tuple[str, dict[str, dict], list[str]]:
     """(description, schema, index fields) as they stand in the header of a file."""
     header = read_header(Path(path))
     schema = header["schema"][0]
-    return schema["desc"], schema["schema"], [item["index_field"] for item in header["index_fields"]]
+    return schema["desc"], schema["schema"], [item["index_field"] for item in header["index_fields"] or []]
 
 
 def row_sizes(path: str) -> list[int]:

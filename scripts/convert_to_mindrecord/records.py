@@ -24,7 +24,7 @@ from info import describe
 from manifest import load_manifest, num_bytes
 from merge import merge
 from options import Parser, whole
-from program import run
+from program import leave, run
 from progress import Log
 from reading import sets_below
 from reshard import reshard
@@ -139,4 +139,4 @@ def work(argv: list[str], log: Log) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(run("records.py", work, sys.argv[1:]))
+    leave(run("records.py", work, sys.argv[1:]))

@@ -8,14 +8,14 @@ from typing import Any, Iterator
 
 from failure import DATA_UNUSABLE, ConvertError
 from layout import choose_layout, deal_tasks, shard_names
-from manifest import layout_options, load_manifest, shard_list, write_manifest
+from manifest import layout_options, load_manifest, shard_list, tool_versions, write_manifest
 from progress import Log, Progress
 from publish import Staging, check_target
-from reading import base_name, read_rows, row_sizes, schema_of, shard_paths
-from resume import ShardRecords
+from reading import base_name, need_mindspore, read_rows, row_sizes, schema_of, shard_paths
+from resume import fingerprint_of
 from shards import Job
 from space import check_space, expected_bytes
-from verify import file_problems
+from verify import refuse_broken
 from workers import write_all
 
 
@@ -38,13 +38,11 @@ class RecordSource:
 
 def reshard(folder: Path, target: Path, partitions: int, overwrite: bool, num_workers: int, log: Log) -> str:
     """What was done, in a sentence.  Raises ConvertError."""
+    need_mindspore()
     target = target.resolve()
     check_target(target, overwrite)
     manifest = load_manifest(folder)
-    broken = file_problems(folder, manifest, num_workers)
-    if broken:
-        sentence = next(iter(broken.values()))[0]
-        raise ConvertError(f"{folder}: {sentence}; `verify` names all that is wrong", DATA_UNUSABLE)
+    refuse_broken(folder, manifest, num_workers)
     if manifest.get("share"):
         raise ConvertError(f"{folder} is the share of one machine: merge the shares first", DATA_UNUSABLE)
     files = shard_paths(folder, manifest)
@@ -53,16 +51,20 @@ def reshard(folder: Path, target: Path, partitions: int, overwrite: bool, num_wo
     layout = choose_layout((sum(sizes), max(sizes)), partitions, len(sizes), "rows")
     source.spans = deal_tasks(len(sizes), layout.num_shards, sizes)
     with Staging(target, log.note) as staging:
-        staging.clear()
+        names = shard_names(base_name(manifest), layout.num_shards)
+        fingerprint = fingerprint_of([manifest["shards"], names])
+        staging.start(fingerprint, names)
+        staging.remember(fingerprint, layout.page_size)
         job = Job(
             plugin=source,
             layout=layout,
             tasks=[range(index, index + 1) for index in range(layout.num_shards)],
             shards=range(layout.num_shards),
             folder=staging.set,
-            names=shard_names(base_name(manifest), layout.num_shards),
-            records=ShardRecords(staging.path / "records"),
+            names=names,
+            records=staging.records,
             num_classes=len(manifest["classes"]),
+            sources_known=True,  # by their checksums
         )
         log.continue_from(folder, staging.set)
         log.open(staging.set)
@@ -89,5 +91,5 @@ def resharded(manifest: dict[str, Any], job: Job, reports: list[dict]) -> dict[s
         **manifest,
         "shards": shard_list(reports),
         "options": {**manifest["options"], **layout_options(job)},
-        "tool": {**manifest["tool"], "mindspore": reports[0]["mindspore"]},
+        "tool": tool_versions(),
     }

@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import json
 import os
+import sqlite3
 from pathlib import Path
 from typing import Any, Optional
 
@@ -19,7 +20,7 @@ import PIL
 from record_files import checksum
 
 # These decide how fast and where a set is made, not what is in it.
-DECIDE_NOTHING = {"mindrecord_workers", "mindrecord_file", "overwrite"}
+DECIDE_NOTHING = {"mindrecord_workers", "mindrecord_file", "overwrite", "image_timeout"}
 HERE = Path(__file__).resolve().parent
 
 
@@ -38,9 +39,14 @@ def version_of(package: str) -> str:
 def fingerprint(args: argparse.Namespace, plugin_folder: Path, plan: Any) -> str:
     """Of everything that decides the bytes, but for what the sources hold."""
     options = {name: str(value) for name, value in vars(args).items() if name not in DECIDE_NOTHING}
-    versions = [version_of("mindspore"), PIL.__version__, numpy.__version__]
-    parts = [options, versions, plan, code_checksum(HERE), code_checksum(plugin_folder)]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+    return fingerprint_of([options, plan, code_checksum(plugin_folder)])
+
+
+def fingerprint_of(parts: list[Any]) -> str:
+    """Of these, and of the code and the versions that write the bytes."""
+    versions = [version_of("mindspore"), sqlite3.sqlite_version, PIL.__version__, numpy.__version__]
+    everything = [parts, versions, code_checksum(HERE)]
+    return hashlib.sha256(json.dumps(everything, sort_keys=True, default=str).encode()).hexdigest()
 
 
 class ShardRecords:

@@ -44,6 +44,11 @@ def checked_row(row: dict, schema: dict[str, dict], num_classes: Optional[int], 
             raise ConvertError(
                 f"{place}: the field {field!r} is {what}, which is no {description['type']}", DATA_UNUSABLE
             )
+        if isinstance(row[field], (bytes, bytearray, np.ndarray)) and not row_bytes({field: row[field]}):
+            raise ConvertError(
+                f"{place}: the field {field!r} is empty, and MindRecord would read it as one zero byte",
+                DATA_UNUSABLE,
+            )
     label = values.get("label")
     highest = num_classes - 1 if num_classes else 2**31 - 1  # MindSpore trains on -1 without a word
     if isinstance(label, int) and not 0 <= label <= highest:

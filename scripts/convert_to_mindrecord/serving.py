@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import signal
+import dataclasses
 import time
 import traceback
 from multiprocessing.connection import Connection
+from typing import Any
 
-from failure import DATA_UNUSABLE, OTHER, ConvertError, DiskFull
+from children import leave_if_orphaned, orders
+from failure import DATA_UNUSABLE, OTHER, ConvertError, DiskFull, is_disk_full
 from shards import Job, PageTooSmall, Report, RowAtHand, write_shard
-from space import is_disk_full
+from watch import ReadAtHand, WatchedPlugIn
 
 REPORT_EVERY_S = 0.3
-PR_SET_PDEATHSIG = 1
 
 
-def serve(connection: Connection, job: Job, at_hand: RowAtHand, parent: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent ends us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    end_with_parent()
-    os.environ.setdefault("GLOG_v", "4")  # our own sentences say what MindSpore's warnings would
+def serve(connection: Connection, job: Job, at_hand: RowAtHand, asked: ReadAtHand, parent: int) -> None:
+    plugin: Any = WatchedPlugIn(job.plugin, asked)
+    job = dataclasses.replace(job, plugin=plugin)
     news = [0, 0, 0]
     sent = time.monotonic()
 
@@ -39,29 +36,10 @@ def serve(connection: Connection, job: Job, at_hand: RowAtHand, parent: int) -> 
             leave_if_orphaned(parent)
             send_news()
 
-    while True:
-        while not connection.poll(2):
-            leave_if_orphaned(parent)
-        order = connection.recv()
-        if order is None:
-            return
-        index, killers = order
+    for index, killers in orders(connection, parent):
         answer = attempt(job, index, report, at_hand, killers)
         send_news()
         connection.send(answer)
-
-
-def end_with_parent() -> None:
-    """Linux ends us when our parent is killed; elsewhere leave_if_orphaned() does, a little later."""
-    try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    except (AttributeError, OSError):
-        return
-
-
-def leave_if_orphaned(parent: int) -> None:
-    if os.getppid() != parent:
-        os._exit(OTHER)
 
 
 def attempt(job: Job, index: int, report: Report, at_hand: RowAtHand, killers: dict) -> tuple:

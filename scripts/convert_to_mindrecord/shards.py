@@ -1,28 +1,29 @@
-"""Writes one whole shard: rows from the plug-in, images checked, one serial FileWriter, one checksum.
+"""Writes one whole shard: rows from the plug-in, images checked, one file and its index, one checksum.
 
-Runs in a worker process.  MindSpore is imported only here: the main process must stay free to fork.
+Runs in a worker process.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import mmap
-import shutil
+import sqlite3
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterator, Optional
 
-from failure import ConvertError, DiskFull
+from failure import ConvertError, DiskFull, is_disk_full
 from images import BadImage, ImageRules, stored_image
 from layout import LARGEST_PAGE, ROW_OVERHEAD, Layout
+from mindrecord_file import HeaderTooSmall, MindRecordFile
 from plugin import PlugIn
 from record_files import is_intact, seal
 from resume import ShardRecords
 from rows import checked_row, row_bytes, row_checksum
 
-BATCH_ROWS, BATCH_BYTES = 64, 4 << 20  # write_raw_data costs 0.2 ms a call
-LEAST_FREE = 12 << 20  # MindSpore refuses to write when less than 10 MB are free
+LEAST_FREE = 12 << 20  # beyond what the files are expected to take
 Report = Callable[[int, int, int], None]  # so many more tasks, rows, bytes are done
 
 
@@ -87,9 +88,7 @@ class Shard:
         self.counts: Counter[str] = Counter()
         self.refused: list[dict] = []
         self.repaired: list[dict] = []
-        self.batch: list[dict] = []
-        self.batch_bytes = 0
-        self.writer: Any = None  # with the first rows, so that a broken plug-in fails before the long import
+        self.file: Optional[MindRecordFile] = None  # with the first row: a shard without rows leaves none
 
     def add(self, row: dict, task: int, number: int, killed: str = "") -> None:
         """Check row `number` of a task and write it; `killed`: how checking it ended a worker before."""
@@ -113,10 +112,10 @@ class Shard:
             raise PageTooSmall(size)
         if isinstance(row.get("label"), int):
             self.labels[row["label"]] += 1
-        self.batch.append(row)
-        self.batch_bytes += size
-        if len(self.batch) >= BATCH_ROWS or self.batch_bytes >= BATCH_BYTES:
-            self.flush()
+        with self.writing():
+            self.file = self.file or self.open_file()
+            self.file.add(row)
+        self.num_rows += 1
 
     def check_images(self, row: dict, name: str) -> None:
         for field in self.job.plugin.image_fields:
@@ -131,36 +130,39 @@ class Shard:
             if stored.repair:
                 self.repaired.append({"file": name, "reason": stored.repair})
 
-    def open_writer(self) -> Any:
-        from mindspore.mindrecord import FileWriter
-
-        writer = FileWriter(str(self.path), shard_num=1)
-        writer.set_header_size(self.job.layout.header_size)
-        writer.set_page_size(self.job.layout.page_size)
-        writer.add_schema(self.job.plugin.schema, self.job.plugin.name)
-        if self.job.plugin.index_fields:
-            writer.add_index(self.job.plugin.index_fields)
-        return writer
-
-    def flush(self) -> None:
-        if self.batch:
-            self.writer = self.writer or self.open_writer()
-            self.writer.write_raw_data(self.batch)
-            self.num_rows += len(self.batch)
-            self.batch, self.batch_bytes = [], 0
+    def open_file(self) -> MindRecordFile:
+        plugin, layout = self.job.plugin, self.job.layout
+        return MindRecordFile(
+            self.path,
+            plugin.schema,
+            plugin.index_fields,
+            page_size=layout.page_size,
+            header_size=layout.header_size,
+            description=plugin.name,
+        )
 
     def finish(self) -> dict[str, Any]:
-        """Close the files; a shard without rows leaves none."""
-        self.flush()
+        """Close the files, and say what is in them."""
         report: dict[str, Any] = {"file": self.path.name, "num_rows": self.num_rows}
-        if self.num_rows:
-            from mindspore import __version__ as version
-
-            self.writer.commit()
-            report.update(mindspore=version, **seal(self.path, self.num_rows))
+        if self.file:
+            with self.writing():
+                self.file.close()
+                report.update(seal(self.path))
         report.update(labels=dict(self.labels), counts=dict(self.counts))
         report.update(refused=self.refused, repaired=self.repaired)
         return report
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Names the shard in what can go wrong with its files, so that it is not taken for the plug-in's."""
+        try:
+            yield
+        except HeaderTooSmall as error:
+            raise ConvertError(f"{self.path}: {error}; use more --mindrecord_partitions") from error
+        except (OSError, sqlite3.Error) as error:
+            if is_disk_full(error):
+                raise DiskFull(f"{self.path.parent.parent} is full") from error
+            raise ConvertError(f"{self.path} could not be written: {error}") from error
 
 
 def write_shard(job: Job, index: int, report: Report, at_hand: RowAtHand, killers: dict) -> dict[str, Any]:
@@ -172,24 +174,14 @@ def write_shard(job: Job, index: int, report: Report, at_hand: RowAtHand, killer
     if kept is not None:
         return kept
     shard, source = Shard(job, index, at_hand), 0
-    try:
-        for task in job.tasks[index]:
-            for number, row in enumerate(job.plugin.rows(task)):
-                size = row_bytes(row)
-                source = source if job.sources_known else row_checksum(row, source)
-                shard.add(row, task, number, killers.get((task, number), ""))
-                report(0, 1, size)
-            report(1, 0, 0)
-        result = shard.finish()
-    except RuntimeError as error:  # what MindSpore raises for everything
-        free = shutil.disk_usage(job.folder).free
-        if free < LEAST_FREE:
-            raise DiskFull(f"only {free / 1e6:,.0f} MB are free in {job.folder.parent}") from error
-        reason = next((x[8:] for x in str(error).splitlines() if x.startswith("[ERROR] ")), str(error)[:200])
-        raise ConvertError(
-            f"MindSpore could not write {job.folder / job.names[index]}: {reason.strip()} "
-            f"({free / 1e6:,.0f} MB are free there; if a header is too big, use more --mindrecord_partitions)"
-        ) from error
+    for task in job.tasks[index]:
+        for number, row in enumerate(job.plugin.rows(task)):
+            size = row_bytes(row)
+            source = source if job.sources_known else row_checksum(row, source)
+            shard.add(row, task, number, killers.get((task, number), ""))
+            report(0, 1, size)
+        report(1, 0, 0)
+    result = shard.finish()
     job.records.save(job.names[index], {**result, "source": source})
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 from pathlib import Path
 from typing import Optional
@@ -39,11 +38,6 @@ def check_space(folder: Path, kept: Path, needed: Optional[int], resize: Optiona
             "free some space or name another disk",
             keeps_work=True,
         )
-
-
-def is_disk_full(error: Exception) -> bool:
-    full = (errno.ENOSPC, errno.EDQUOT)
-    return isinstance(error, DiskFull) or (isinstance(error, OSError) and error.errno in full)
 
 
 def how_much_was_needed(

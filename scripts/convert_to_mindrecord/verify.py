@@ -2,46 +2,56 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
 from collections import Counter
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
-from typing import Any, Callable
+from typing import Any
 
+from children import ChildDied, in_processes
+from failure import DATA_UNUSABLE, ConvertError
 from manifest import load_manifest
 from progress import Log, Progress
-from reading import read_rows, schema_of
+from reading import need_mindspore, read_rows, schema_of
 from record_files import checksum, read_header
-
-Tick = Callable[[dict], None]  # a shard is done
 
 
 def problems_of(folder: Path, num_workers: int, log: Log) -> list[str]:
     """One sentence for each thing that is wrong; none if all is well.  Raises ConvertError."""
+    need_mindspore()
     manifest = load_manifest(folder)
-    found = contradictions(manifest)
-    all_bytes = 2 * sum(shard["num_bytes"] for shard in manifest["shards"])  # once for us, once by MindSpore
-    progress = Progress(folder.name, "rows", 2 * len(manifest["shards"]), all_bytes, log)
-
-    def tick(shard: dict[str, Any]) -> None:
-        progress.add(1, shard["num_rows"], shard["num_bytes"])
+    shards = {shard["file"]: shard for shard in manifest["shards"]}
+    progress = Progress(folder.name, "rows", len(shards), sum(x["num_bytes"] for x in shards.values()), log)
+    check = partial(check_shard, folder, shards, unnamed_files(folder, manifest))
+    reports = {}
+    for name, report in in_processes(check, shards, num_workers):
+        reports[name] = after_death(name, report) if isinstance(report, ChildDied) else report
+        progress.add(1, shards[name]["num_rows"], shards[name]["num_bytes"])
         progress.show()
-
-    broken = file_problems(folder, manifest, num_workers, tick)
-    found += [sentence for sentences in broken.values() for sentence in sentences]
-    whole = [shard for shard in manifest["shards"] if shard["file"] not in broken]
-    labels: Counter[int] = Counter()
-    all_read = len(whole) == len(manifest["shards"])
-    for report in read_shards(folder, whole, num_workers, tick):
-        found += report["problems"]
-        labels.update(report["labels"])
-        all_read = all_read and not report["problems"]
-    if all_read and labels:
-        found += class_problems(manifest, labels)
     progress.close()
+    found = contradictions(manifest)
+    labels: Counter[int] = Counter()
+    for name in shards:
+        found += reports[name]["problems"]
+        labels.update(reports[name]["labels"])
+    if labels and not any(report["problems"] for report in reports.values()):
+        found += class_problems(manifest, labels)
     return found + stale_files(folder, manifest)
+
+
+def check_shard(folder: Path, shards: dict[str, dict], strangers: list[Path], name: str) -> dict[str, Any]:
+    """Its files, and what is in them if they are whole."""
+    problems = problems_of_files(folder, shards[name], strangers)
+    return {"problems": problems, "labels": {}} if problems else read_shard(folder, shards[name])
+
+
+def after_death(name: str, death: ChildDied) -> dict[str, Any]:
+    """What a shard that ends MindSpore's process has to be blamed for.  Raises ConvertError if it is none."""
+    if death.from_outside:
+        raise ConvertError(
+            f"the process that read {name} was ended by {death}, so that not all is verified; out of memory? "
+            "try fewer --workers"
+        )
+    return {"problems": [f"{name}: reading it ends MindSpore's process ({death})"], "labels": {}}
 
 
 def contradictions(manifest: dict[str, Any]) -> list[str]:
@@ -55,25 +65,31 @@ def contradictions(manifest: dict[str, Any]) -> list[str]:
     return found
 
 
-def file_problems(
-    folder: Path, manifest: dict[str, Any], num_workers: int, tick: Tick = lambda shard: None
-) -> dict[str, list[str]]:
+def file_problems(folder: Path, manifest: dict[str, Any], num_workers: int) -> dict[str, list[str]]:
     """Shard -> what is wrong with its two files, by presence, size and checksum; not those without fault."""
-    strangers = unnamed_files(folder, manifest)
+    check = partial(problems_of_files, folder, strangers=unnamed_files(folder, manifest))
+    found = {}
+    for shard, problems in in_processes(check, manifest["shards"], num_workers):
+        if isinstance(problems, ChildDied):
+            raise ConvertError(f"the process that read {shard['file']} ended ({problems})")
+        found[shard["file"]] = problems
+    return {name: problems for name, problems in sorted(found.items()) if problems}
 
-    def check(shard: dict[str, Any]) -> list[str]:
-        files = [
-            (shard["file"], shard["num_bytes"], shard["sha256"]),
-            (f"{shard['file']}.db", shard["index_num_bytes"], shard.get("index_sha256")),
-        ]
-        return [problem for file in files for problem in [file_problem(folder, *file, strangers)] if problem]
 
-    results = {}
-    with ThreadPoolExecutor(num_workers) as pool:  # hashing leaves Python's lock to others
-        for shard, found in zip(manifest["shards"], pool.map(check, manifest["shards"])):
-            tick(shard)
-            results[shard["file"]] = found
-    return {name: found for name, found in results.items() if found}
+def refuse_broken(folder: Path, manifest: dict[str, Any], num_workers: int) -> None:
+    """Raises ConvertError unless all files are those of the manifest, so that damage is not passed on."""
+    broken = file_problems(folder, manifest, num_workers)
+    if broken:
+        sentence = next(iter(broken.values()))[0]
+        raise ConvertError(f"{folder}: {sentence}; `verify` names all that is wrong", DATA_UNUSABLE)
+
+
+def problems_of_files(folder: Path, shard: dict[str, Any], strangers: list[Path]) -> list[str]:
+    files = [
+        (shard["file"], shard["num_bytes"], shard["sha256"]),
+        (f"{shard['file']}.db", shard["index_num_bytes"], shard.get("index_sha256")),
+    ]
+    return [problem for file in files for problem in [file_problem(folder, *file, strangers)] if problem]
 
 
 def file_problem(folder: Path, name: str, num_bytes: int, sha256: Any, strangers: list[Path]) -> str:
@@ -104,34 +120,6 @@ def stale_files(folder: Path, manifest: dict[str, Any]) -> list[str]:
         "open whatever lies here"
         for path in unnamed_files(folder, manifest)
     ]
-
-
-def read_shards(
-    folder: Path, shards: list[dict[str, Any]], num_workers: int, tick: Tick
-) -> list[dict[str, Any]]:
-    """Each read by a process that may die of it."""
-    context = multiprocessing.get_context("fork")
-    results = []
-    with ProcessPoolExecutor(num_workers, context) as pool:
-        answers: dict[str, Future] = {}
-        with contextlib.suppress(BrokenProcessPool):  # those that are not even submitted are read alone
-            for shard in shards:
-                answers[shard["file"]] = pool.submit(read_shard, folder, shard)
-        for shard in shards:
-            try:
-                results.append(answers[shard["file"]].result())
-            except (BrokenProcessPool, KeyError):  # by this shard, or by another: again, alone
-                results.append(read_alone(folder, shard, context))
-            tick(shard)
-    return results
-
-
-def read_alone(folder: Path, shard: dict[str, Any], context: Any) -> dict[str, Any]:
-    with ProcessPoolExecutor(1, context) as pool:
-        try:
-            return pool.submit(read_shard, folder, shard).result()
-        except BrokenProcessPool:
-            return {"problems": [f"{shard['file']}: reading it ends MindSpore's process"], "labels": {}}
 
 
 def read_shard(folder: Path, shard: dict[str, Any]) -> dict[str, Any]:

@@ -1,21 +1,22 @@
-"""Deals shards to worker processes, and notices at once when one of them dies."""
+"""Deals shards to worker processes, and notices at once when one of them dies, and soon when one hangs."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
-import sys
 from multiprocessing.connection import wait
-from typing import Any, Optional
+from typing import Any, NoReturn, Optional
 
+from children import Child, ChildDied
 from failure import ConvertError, DiskFull
 from progress import Progress
 from serving import REPORT_EVERY_S, serve
 from shards import Job, PageTooSmall, RowAtHand
+from watch import IMAGE_TIMEOUT_S, Patience, ReadAtHand, what_it_does
 
 MOST_KILLERS = 20  # images that end their worker; more, and it is not the images
 Killers = dict[tuple[int, int], str]
+CHECKING, READING, WRITING = range(3)
 
 
 class WorkerDied(Exception):
@@ -27,58 +28,56 @@ class WorkerDied(Exception):
         self.how = how
 
 
-class Worker:
-    """One process and our end of its pipe."""
+class Worker(Child):
+    """A process that writes one shard after another."""
 
     def __init__(self, job: Job) -> None:
-        context = multiprocessing.get_context("fork")  # inherits the plug-in with all it has read
-        self.connection, theirs = context.Pipe()
-        self.at_hand = RowAtHand()
-        self.process = context.Process(
-            target=serve, args=(theirs, job, self.at_hand, os.getpid()), daemon=True
-        )
-        self.process.start()
-        theirs.close()  # so that the death of the process is the end of the file here
+        self.job = job
+        self.at_hand, self.asked, self.patience = RowAtHand(), ReadAtHand(), Patience()
         self.shard: Optional[int] = None
+        self.num_heard = 0
+        super().__init__(serve, job, self.at_hand, self.asked, os.getpid())
+
+    @property
+    def place(self) -> str:
+        return (
+            "before its first shard" if self.shard is None else f"while writing {self.job.names[self.shard]}"
+        )
 
     def give(self, shard: Optional[int], killers: Killers) -> None:
         self.shard = shard
-        self.connection.send(None if shard is None else (shard, killers))
+        self.send(None if shard is None else (shard, killers))
 
-    def receive(self, job: Job) -> tuple:
+    def hear(self) -> tuple:
         """Raises WorkerDied if an image did that, ConvertError if anything else did."""
+        self.num_heard += 1
         try:
-            return self.connection.recv()
-        except (EOFError, OSError):
-            self.process.join()
-        code = self.process.exitcode or 0
-        name = signal.Signals(-code).name if code < 0 else ""
-        at_hand = self.at_hand.deadly
-        # SIGKILL is no decoder's doing: it comes from a person, or from the kernel when memory is short.
-        if at_hand and code not in (-signal.SIGKILL, -signal.SIGTERM):
-            raise WorkerDied(at_hand, name or f"exit code {code}")
-        how = f"was ended by signal {-code} ({name})" if name else f"exited with {code}"
-        shard = "before its first shard" if self.shard is None else f"while writing {job.names[self.shard]}"
-        hint = "; out of memory? try fewer --mindrecord_workers" if code == -signal.SIGKILL else ""
-        raise ConvertError(
-            f"a worker process {how} {shard}{hint}; nothing was published", keeps_work=bool(hint)
-        )
+            return self.receive()
+        except ChildDied as death:
+            at_hand = self.at_hand.deadly
+            if at_hand and not death.from_outside:
+                raise WorkerDied(at_hand, str(death)) from None
+            how = f"was ended by signal {death.number} ({death})" if death.number else f"ended with {death}"
+            short = death.number == signal.SIGKILL
+            hint = "; out of memory? try fewer --mindrecord_workers" if short else ""
+            sentence = f"a worker process {how} {self.place}{hint}; nothing was published"
+            raise ConvertError(sentence, keeps_work=short) from None
 
-    def end(self) -> None:
-        if self.process.is_alive():
-            self.process.terminate()
-            self.process.join(5)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-        self.connection.close()
+    @property
+    def doing(self) -> tuple[int, tuple[int, ...]]:
+        """CHECKING or READING and (task, row), or WRITING and what changes while rows go by."""
+        if checking := self.at_hand.deadly:
+            return CHECKING, checking
+        if reading := self.asked.pending:
+            return READING, reading
+        return WRITING, (self.shard or 0, self.num_heard)
 
 
 class Crew:
     """The workers of one conversion, the shards that wait, and the reports of those that are done."""
 
-    def __init__(self, job: Job, progress: Progress) -> None:
-        self.job, self.progress = job, progress
+    def __init__(self, job: Job, progress: Progress, timeout_s: int) -> None:
+        self.job, self.progress, self.timeout_s = job, progress, timeout_s
         self.waiting = list(job.shards)
         self.reports: dict[int, dict] = {}
         self.workers: list[Worker] = []
@@ -89,15 +88,40 @@ class Crew:
         self.workers[-1].give(shard, self.killers)
 
     def work(self) -> None:
-        """One round: hear all workers that have something to say."""
+        """One round: hear all workers that have something to say, and look at all others."""
         busy = {worker.connection: worker for worker in self.workers if worker.shard is not None}
         for connection in wait(list(busy), timeout=REPORT_EVERY_S):
-            worker = busy[connection]  # type: ignore[index]
+            worker = busy[connection]
             try:
-                self.hear(worker, *worker.receive(self.job))
+                self.hear(worker, *worker.hear())
             except WorkerDied as death:
                 self.replace(worker, death)
+        for worker in [worker for worker in self.workers if worker.shard is not None]:
+            what, where = worker.doing
+            if worker.patience.with_state((what, where)) > self.timeout_s:
+                self.end_waiting(worker, what, where)
         self.progress.show()
+
+    def end_waiting(self, worker: Worker, what: int, where: tuple[int, ...]) -> None:
+        if what == CHECKING:
+            self.replace(worker, WorkerDied((where[0], where[1]), f"it took longer than {self.timeout_s} s"))
+        elif what == READING:
+            self.give_up(worker, *where)
+        else:  # to sum up and flush a large shard may take long: no reason to end it
+            worker.patience = Patience()
+            self.progress.log.note(
+                f"a worker has been silent for {self.timeout_s} s {worker.place}"
+                f"{what_it_does(worker.process.pid)}: is the disk at work?"
+            )
+
+    def give_up(self, worker: Worker, task: int, row: int) -> NoReturn:
+        raise ConvertError(
+            f"the plug-in {self.job.plugin.name} has not given row {row} of task {task} within "
+            f"{self.timeout_s} s{what_it_does(worker.process.pid)}: does the disk or network folder of the "
+            "data answer? a source that is so slow needs a larger --image-timeout of writer.py; nothing was "
+            "published",
+            keeps_work=True,
+        )
 
     def hear(self, worker: Worker, kind: str, *news: Any) -> None:
         if kind == "progress":
@@ -128,11 +152,9 @@ class Crew:
         self.hire(worker.shard)
 
 
-def write_all(job: Job, num_workers: int, progress: Progress) -> list[dict]:
+def write_all(job: Job, num_workers: int, progress: Progress, timeout_s: int = IMAGE_TIMEOUT_S) -> list[dict]:
     """The reports of this machine's shards, in their order, whatever worker wrote them."""
-    sys.stdout.flush()
-    sys.stderr.flush()  # a forked child would print what is still in the buffers again
-    crew = Crew(job, progress)
+    crew = Crew(job, progress, timeout_s)
     try:
         for _ in range(min(num_workers, len(job.shards))):
             crew.hire(crew.waiting.pop(0))

@@ -9,6 +9,7 @@ Exit codes: 0 done, 2 wrong options, 3 data unusable, 1 anything else, 130/143 i
 from __future__ import annotations
 
 import argparse
+import hashlib
 import os
 import platform
 import shlex
@@ -17,18 +18,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from failure import DATA_UNUSABLE, ConvertError, DiskFull
+from failure import DATA_UNUSABLE, ConvertError, DiskFull, is_disk_full
 from images import ImageRules
 from layout import choose_layout, deal_tasks, shard_names, shards_of_node
 from manifest import build_manifest, share_of, write_manifest
 from options import Parser, add_options, check_options
 from plugin import PlugIn, load_plugin
-from program import run
+from program import leave, run
 from progress import Log, Progress
 from publish import Staging, check_target, split_target
 from resume import fingerprint
 from shards import Job, PageTooSmall
-from space import check_space, expected_bytes, how_much_was_needed, is_disk_full
+from space import check_space, expected_bytes, how_much_was_needed
 from workers import write_all
 
 HERE = Path(__file__).resolve().parent
@@ -76,12 +77,13 @@ class Plan:
             rules=ImageRules(args.check, args.resize, args.quality, args.apply_exif_orientation),
             sources_known=sources is not None,
         )
-        # Equal on all machines of a conversion.
+        # Equal on all machines of a conversion; each may have a copy of the data, with times of its own.
         self.whole = [
             (plugin.schema, plugin.index_fields, plugin.image_fields, self.classes),
-            (num_tasks, self.sizes, sources, self.job.names, [tasks.start for tasks in self.job.tasks]),
+            (num_tasks, self.sizes, self.job.names, [tasks.start for tasks in self.job.tasks]),
+            None if task_sizes is None else hashlib.sha256(task_sizes).hexdigest(),
         ]
-        self.fingerprint = fingerprint(args, plugin.folder, self.whole)
+        self.fingerprint = fingerprint(args, plugin.folder, [self.whole, sources])
         self.num_bytes = self.sizes and self.sizes[0] * self.job.num_tasks // num_tasks
         if task_sizes is not None:
             mine = [self.job.tasks[index] for index in self.job.shards]
@@ -103,8 +105,7 @@ def convert(argv: list[str], log: Log) -> None:
         describe_run(argv, plan, log)
         check_space(staging.path, staging.set, expected_bytes(plan.job, plan.num_bytes), args.resize, log)
         try:
-            workers = args.mindrecord_workers
-            job, reports = write_with_growing_pages(plan, page_size, workers, staging, progress)
+            job, reports = write_with_growing_pages(args, plan, page_size, staging, progress)
             manifest = build_manifest(args, job, reports, plan.classes, folder.name)
             stop_at_bad_images(manifest, args.on_bad_image)
             if args.nodes > 1:
@@ -122,7 +123,7 @@ def convert(argv: list[str], log: Log) -> None:
 
 
 def write_with_growing_pages(
-    plan: Plan, page_size: int, num_workers: int, staging: Staging, progress: Progress
+    args: argparse.Namespace, plan: Plan, page_size: int, staging: Staging, progress: Progress
 ) -> tuple[Job, list[dict]]:
     """Shards that are read together must agree on the page size, so a larger row means starting again.
 
@@ -134,7 +135,7 @@ def write_with_growing_pages(
         job = replace(job, layout=layout)
         staging.remember(plan.fingerprint, layout.page_size)
         try:
-            return job, write_all(job, num_workers, progress)
+            return job, write_all(job, args.mindrecord_workers, progress, args.image_timeout)
         except PageTooSmall as error:
             layout = layout.with_room_for(error.row_bytes)
             progress.close()
@@ -191,4 +192,4 @@ def summary(manifest: dict[str, Any], folder: Path, progress: Progress) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(run("writer.py", convert, sys.argv[1:]))
+    leave(run("writer.py", convert, sys.argv[1:]))

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -209,3 +212,78 @@ def test_what_a_killed_run_left_out_can_be_made_alone(tmp_path):
     assert done.returncode == 0, done.stderr
     names = [str(row["file_name"]) for split in ("train", "val") for row in rows_of(out / split)]
     assert len(names) == len(set(names)) == 8
+
+
+def dry_run(source, target, *words):
+    done = run(source, target, "--dry-run", *words)
+    assert done.returncode == 0, done.stderr
+    assert not target.exists()
+    return [line.strip() for line in done.stdout.splitlines()]
+
+
+def test_a_dry_run_tells_what_would_be_held_out_and_writes_nothing(tmp_path):
+    """The very same images are held out if it is then done."""
+    names = [f"{name}/{n}.JPEG" for name, count in {"a": 9, "b": 4, "c": 1}.items() for n in range(count)]
+    source, out = make(tmp_path / "images", *names), tmp_path / "out"
+    lines = dry_run(source, out, "--val-share", "0.3", "--seed", "4", "--workers", "1")
+    assert lines[0] == f"{source} holds class folders, and no val:"
+    assert "held out 4 of 14 images (28.6 %) for validation" in lines[1]
+    assert "by seed 4" in lines[1]
+    num_bytes = sum((source / name).stat().st_size for name in names)
+    assert any(line.startswith("train: 10 images of 3 classes, ") for line in lines)
+    assert any(line.startswith("val: 4 images of 2 classes, ") for line in lines)
+    assert any(f"It would be about {num_bytes / 1e3:,.1f} kB" in line for line in lines)
+    assert f"{out}/val/val.mindrecord*, {out}/val/manifest.json" in lines
+    commands = [shlex.split(line) for line in lines if "--mindrecord_script=imagenet" in line]
+    assert len(commands) == 2
+    for command in commands:
+        assert subprocess.run(command, capture_output=True, timeout=120).returncode == 0
+    assert [read_manifest(out / split).num_images for split in ("train", "val")] == [10, 4]
+
+
+def test_a_dry_run_gives_val_the_classes_of_train(tmp_path):
+    source = make(tmp_path / "images", "train/a/1.JPEG", "train/b c/1.JPEG", "val/b c/9.JPEG")
+    lines = dry_run(source, tmp_path / "out")
+    assert lines[0] == f"{source} holds folders of class folders:"
+    assert any(line.startswith("val: 1 images of 1 classes") for line in lines)
+    assert any("keep their labels: 1 (a)" in line for line in lines)
+    assert sum(f"--classes_from={tmp_path}/out/train/manifest.json" in line for line in lines) == 1
+    (tmp_path / "map.txt").write_text("b c\t0\tbig cat\na\t1\tant\n", "utf-8")
+    lines = dry_run(source, tmp_path / "out", "--map-file", tmp_path / "map.txt", "--only", "val")
+    assert [line for line in lines if line.startswith("train")] == []
+    assert f"--map_file={tmp_path}/map.txt" in lines[-1]
+
+
+def test_a_dry_run_refuses_what_the_run_would_refuse(tmp_path):
+    source = make(tmp_path / "images", "train/a/1.JPEG", "val/new/1.JPEG")
+    done = run(source, tmp_path / "out", "--dry-run")
+    assert (done.returncode, "not have: new" in done.stderr) == (3, True)
+    done = run(make(tmp_path / "two", "a/1.JPEG", "b/1.JPEG"), tmp_path / "out", "--dry-run", "--seed", "x")
+    assert (done.returncode, "--seed x: a whole number" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_what_is_ended_publishes_nothing_and_says_so(name, tmp_path):
+    """Ctrl-C reaches the converter as well; SIGTERM is passed on to it."""
+    source = make(tmp_path / "images", "train/a/1.JPEG", "val/a/1.JPEG")
+    os.mkfifo(source / "train/a/2.JPEG")  # whoever reads it waits for ever
+    line = [sys.executable, str(SCRIPTS / "prepare_dataset.py"), str(source), str(tmp_path / "out")]
+    child = subprocess.Popen(
+        line,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "out/.train.converting/set/convert.log").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    time.sleep(0.3)
+    number = getattr(signal, name)
+    os.killpg(child.pid, number) if name == "SIGINT" else child.send_signal(number)
+    told = child.communicate(timeout=30)[1]
+    assert child.returncode == 128 + number
+    assert told.splitlines()[-1] == f"writer.py: ended by {name}; nothing was published"
+    assert "Traceback" not in told
+    assert not (tmp_path / "out").exists()

@@ -49,13 +49,15 @@ def rows_of_plugin(plugin, options):
 
 
 def test_every_form_gives_the_same_rows_in_the_same_order(modules, tmp_path, monkeypatch, capsys):
-    layouts, prepare_imagenet = modules
+    from dry_run import plugin
+
+    prepare_imagenet = modules[1]
     seen, forms_told = {}, []
 
     def record(command):
         words = [word for word in command if word.startswith(PLUGIN_OPTIONS)]
-        seen.setdefault(split_of(command), []).append(rows_of_plugin(layouts.plugin, words))
-        classes = enumerate(layouts.plugin.mindrecord_classes())
+        seen.setdefault(split_of(command), []).append(rows_of_plugin(plugin, words))
+        classes = enumerate(plugin.mindrecord_classes())
         manifest = {"classes": [{"index": i, "wnid": wnid, "name": name} for i, (wnid, name) in classes]}
         write(out / split_of(command) / "manifest.json", json.dumps(manifest).encode())
         return 0
@@ -133,6 +135,7 @@ def test_dry_run_counts_and_writes_nothing(tmp_path):
     assert "val: 4 images of 4 classes" in done.stdout
     assert "keep their labels: 1 (n01440764)" in done.stdout
     assert f"{tmp_path}/out/val/val.mindrecord" in done.stdout
+    assert f"--dir={source}/ILSVRC2012_img_val.tar" in done.stdout.splitlines()[-1]
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
@@ -277,6 +280,8 @@ def test_a_list_of_devkit_numbers_needs_its_table(modules, tmp_path, capsys):
     assert "truth.txt, line 1: '4' is a number" in refused(modules, capsys, *words)
     assert modules[1].main([*map(str, words), "--devkit", str(tmp_path / "table.txt"), "--dry-run"]) == 0
     assert "val: 4 images of 4 classes" in capsys.readouterr().out
+    words = [source, tmp_path / "out", "--subset", "--devkit", tmp_path / "table.txt"]
+    assert "--devkit is of use only with --val-labels" in refused(modules, capsys, *words, code=2)
 
 
 def test_val_labels_are_of_no_use_for_class_folders(modules, tmp_path, capsys):
@@ -289,6 +294,8 @@ def test_ctrl_c_while_counting_is_told_in_a_sentence(modules, tmp_path, capsys, 
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(modules[1], "find_images", interrupt)
+    import dry_run
+
+    monkeypatch.setattr(dry_run, "find_images", interrupt)
     source = build("folders", tmp_path / "images")
     assert "nothing was published" in refused(modules, capsys, source, tmp_path / "out", code=130)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import re
 import tarfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -163,3 +166,61 @@ def test_a_wrong_table_is_refused(ground_truth, tmp_path):
     }.items():
         with pytest.raises(ValueError, match=expected):
             read(ground_truth, tmp_path, "1\n1\n1\n", devkit=str(tmp_path / table))
+
+
+def devkit_archive(path, *members):
+    """A tar.gz of (name, content) in this order; a content that is a text is the target of a link."""
+    with tarfile.open(path, "w:gz") as tar:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            if isinstance(content, str):
+                member.type, member.linkname = tarfile.SYMTYPE, content
+            else:
+                member.size = len(content)
+            tar.addfile(member, None if isinstance(content, str) else io.BytesIO(content))
+    return str(path)
+
+
+def test_the_devkit_is_read_from_its_archive(ground_truth, tmp_path):
+    meta = Path(meta_mat(tmp_path / "devkit/data/meta.mat")).read_bytes()
+    top = "ILSVRC2012_devkit_t12"
+    readme, other = (f"{top}/readme.txt", b"x" * 5000), (f"{top}/data/other.mat", b"no table")
+    archive = devkit_archive(tmp_path / f"{top}.tar.gz", readme, other, (f"{top}/data/meta.mat", meta))
+    before = sorted(tmp_path.rglob("*"))
+    assert read(ground_truth, tmp_path, "2\n3\n1\n", devkit=archive) == EXPECTED
+    assert sorted(tmp_path.rglob("*")) == [*before, tmp_path / "truth.txt"], "nothing is unpacked"
+    with pytest.raises(ValueError, match="'0' is not in the devkit's table"):
+        read(ground_truth, tmp_path, "2\n0\n1\n", devkit=archive)
+
+
+ARCHIVES = {
+    "a path that leads outside": (
+        [("../evil/x", b"x"), ("d/data/meta.mat", b"")],
+        "'../evil/x' points outside",
+    ),
+    "an absolute path": ([("/etc/data/meta.mat", b"")], "'/etc/data/meta.mat' points outside"),
+    "a link": ([("d/data/meta.mat", "/etc/passwd")], "'d/data/meta.mat' is no plain file"),
+    "too large": ([("d/data/meta.mat", bytes((16 << 20) + 1))], "or too large"),
+    "no table": ([("d/readme.txt", b"x")], "holds no data/meta.mat"),
+    "another file": ([("d/data/meta.mat", b"not a mat file at all")], "is not the meta.mat"),
+}
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_an_archive_that_cannot_be_the_devkit_is_refused(name, ground_truth, tmp_path):
+    members, expected = ARCHIVES[name]
+    archive = devkit_archive(tmp_path / "devkit.tar.gz", *members)
+    with pytest.raises(ValueError, match=re.escape(expected)):
+        read(ground_truth, tmp_path, "1\n1\n1\n", devkit=archive)
+
+
+def test_a_damaged_archive_is_refused(ground_truth, tmp_path):
+    noise = np.random.RandomState(0).bytes(60_000)  # hardly to be compressed
+    archive = devkit_archive(tmp_path / "devkit.tar.gz", ("d/x", noise), ("d/data/meta.mat", noise))
+    whole = Path(archive).read_bytes()
+    for data in (whole[:50_000], whole[:300] + b"damage" + whole[306:], b"<html>404</html>", b""):
+        Path(archive).write_bytes(data)
+        with pytest.raises(ValueError, match=r"devkit.tar.gz"):
+            read(ground_truth, tmp_path, "1\n1\n1\n", devkit=archive)
+    with pytest.raises(ValueError, match="No such file"):
+        read(ground_truth, tmp_path, "1\n1\n1\n", devkit=str(tmp_path / "gone.tar.gz"))

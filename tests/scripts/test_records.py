@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import subprocess
+import sys
 
 import pytest
-from converting import contents, converted, names_of, records, rows_of, write_plugin
+from converting import RECORDS, contents, converted, names_of, records, rows_of, write_plugin
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +149,7 @@ def test_extract_by_class_gives_the_stored_bytes_and_their_labels(root, tmp_path
 def test_extract_by_row_keeps_their_order_and_suffixes_tell_the_format(tmp_path):
     body = (
         "image = Image.new('RGB', (9, 9))\nbuffer = io.BytesIO()\nimage.save(buffer, 'PNG')\n"
-        "yield {'data': b'', 'label': 0, 'image': buffer.getvalue(), 'file_name': '../../up/x.JPEG'}"
+        "yield {'data': b'x', 'label': 0, 'image': buffer.getvalue(), 'file_name': '../../up/x.JPEG'}"
     )
     head = (
         "import io\nfrom PIL import Image\n"
@@ -163,6 +165,35 @@ def test_extract_by_row_keeps_their_order_and_suffixes_tell_the_format(tmp_path)
         "0/.._.._up_x.JPEG-row0.png",
         "0/.._.._up_x.JPEG-row1.png",
     ]
+
+
+WITHOUT_MINDSPORE = (
+    "import runpy, sys; sys.modules['mindspore'] = None; sys.path.insert(0, sys.argv[1]); "
+    "sys.argv = sys.argv[2:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+@pytest.mark.parametrize("words", [("verify",), ("extract", "OUT"), ("reshard", "OUT", "--partitions", "2")])
+def test_without_mindspore_reading_rows_back_is_refused_in_a_sentence(words, root, tmp_path):
+    words = (words[0], root / "val", *(tmp_path / "out" if word == "OUT" else word for word in words[1:]))
+    line = [sys.executable, "-c", WITHOUT_MINDSPORE, RECORDS.parent, RECORDS, *words]
+    done = subprocess.run(list(map(str, line)), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    (sentence,) = done.stderr.splitlines()
+    assert "this Python has no MindSpore" in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_enough_is_no_error(root):
+    """records.py info DATA | head"""
+    child = subprocess.Popen(
+        [sys.executable, str(RECORDS), "info", str(root), str(root)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    child.stdout.close()
+    assert child.communicate(timeout=60)[1] == b""
+    assert child.returncode == 141
 
 
 WRONG = {

@@ -99,6 +99,29 @@ def test_merged_shares_equal_the_work_of_one_machine(shares, tmp_path):
     read_manifest(tmp_path / "train")
 
 
+COPIES = """
+def mindrecord_fingerprint():
+    return os.environ["TIME_OF_THE_FILES"]
+def mindrecord_task_sizes():
+    return map(int, os.environ["SIZES"].split())
+"""
+
+
+def test_each_machine_may_have_a_copy_of_the_data_but_not_other_data(tmp_path, monkeypatch):
+    plugin = write_plugin(tmp_path / "p", "yield {'data': b'x' * 100, 'label': task_id}", COPIES)
+    same, other = "9 9 8 9", "9 9 9 8"
+    for name, rank, time, sizes in (("a", 0, "1", same), ("b", 1, "2", same), ("c", 1, "1", other)):
+        monkeypatch.setenv("TIME_OF_THE_FILES", time)
+        monkeypatch.setenv("SIZES", sizes)
+        options = ("--mindrecord_partitions", 2, "--nodes", 2, "--node-rank", rank)
+        converted(plugin, tmp_path / name / "train/t.mindrecord", *options)
+    done = records("merge", tmp_path / "one/train", tmp_path / "a/train", tmp_path / "b/train")
+    assert done.returncode == 0, done.stderr
+    done = records("merge", tmp_path / "two/train", tmp_path / "a/train", tmp_path / "c/train")
+    assert done.returncode == 3
+    assert "differ in the data" in done.stderr
+
+
 MERGES = {
     "missing": (("s0", "s2"), "of 3 shares, 1 is missing"),
     "twice": (("s0", "s1", "s1"), "both share 1"),

@@ -109,33 +109,104 @@ def check_rows(rows):
         assert row["label"] == number % 3
 
 
-def test_several_files_each_a_task(source, tmp_path):
-    options = ("--tfrecord", source / "train-*", "--label_offset", 1, "--mindrecord_partitions", 3)
-    manifest = converted("tfrecord", tmp_path / "train/t.mindrecord", *options)
-    assert [shard["num_rows"] for shard in manifest["shards"]] == [4, 4, 4]
+def number_in(name):
+    return int(name.split("_")[1].split(".")[0])
+
+
+def test_rows_are_shuffled_across_files_and_shards_by_the_seed(source, tmp_path):
+    """The order depends on the seed alone, not on how the records lie in files."""
+    options = ("--label_offset", 1, "--mindrecord_partitions", 3, "--mindrecord_seed", 5)
+    manifest = converted(
+        "tfrecord", tmp_path / "1/train/t.mindrecord", "--tfrecord", source / "train-*", *options
+    )
+    assert [shard["num_rows"] for shard in manifest["shards"]] == [4, 4, 4], "all records are about as long"
     assert [(c["wnid"], c["name"], c["num_images"]) for c in manifest["classes"]] == [
         (wnid, name, 4) for wnid, name in zip(WNIDS, NAMES)
     ]
-    rows = rows_of(tmp_path / "train")
-    assert len(set(names_of(rows))) == 12
+    rows = rows_of(tmp_path / "1/train")
     check_rows(rows)
+    order = [number_in(name) for name in names_of(rows)]
+    assert order == np.random.RandomState(5).permutation(12).tolist()
+    converted(
+        "tfrecord", tmp_path / "2/train/t.mindrecord", "--tfrecord", source / "one.tfrecord", *options,
+        "--mindrecord_workers", 2,
+    )  # fmt: skip
+    assert names_of(rows_of(tmp_path / "2/train")) == names_of(rows)
 
 
 @pytest.mark.slow
-def test_one_file_as_n_tasks_for_any_number_of_workers(source, tmp_path):
-    options = ("--tfrecord", source / "one.tfrecord", "--label-offset", 1, "--tfrecord-tasks", 5)
-    for workers in (1, 2):
-        manifest = converted(
-            "tfrecord", tmp_path / f"{workers}/train/t.mindrecord", *options,
-            "--mindrecord_partitions", 5, "--mindrecord_workers", workers,
-        )  # fmt: skip
-        assert [shard["num_rows"] for shard in manifest["shards"]] == [3, 3, 2, 2, 2]
-    rows = rows_of(tmp_path / "1/train")
-    assert len(set(names_of(rows))) == 12
+def test_the_number_of_workers_changes_nothing(source, tmp_path):
+    options = ("--tfrecord", source / "train-*", "--label_offset", 1, "--mindrecord_partitions", 3)
+    for workers in (1, 3):
+        converted("tfrecord", tmp_path / f"{workers}/train/t.mindrecord", *options, "--workers", workers)
+    assert contents(tmp_path / "1/train") == contents(tmp_path / "3/train")
+
+
+def test_large_records_have_shards_of_fewer_rows(tmp_path):
+    write(tmp_path / "a.tfrecord", [imagenet_like(n, padding=60_000 * (n == 3) * "x") for n in range(9)])
+    options = ("--tfrecord", tmp_path / "a.tfrecord", "--label_offset", 1, "--mindrecord_partitions", 2)
+    manifest = converted("tfrecord", tmp_path / "out/t.mindrecord", *options)
+    at = np.random.RandomState(0).permutation(9).tolist().index(3)
+    large = next(
+        shard
+        for shard, first in zip(manifest["shards"], (0, manifest["shards"][0]["num_rows"]))
+        if first <= at < first + shard["num_rows"]
+    )
+    assert large["num_rows"] == min(shard["num_rows"] for shard in manifest["shards"]) < 4
+
+
+def test_in_the_order_of_the_files_each_is_a_task(source, tmp_path):
+    options = ("--tfrecord", source / "train-*", "--label_offset", 1, "--mindrecord_partitions", 3)
+    manifest = converted("tfrecord", tmp_path / "train/t.mindrecord", *options, "--tfrecord-order", "files")
+    assert [shard["num_rows"] for shard in manifest["shards"]] == [4, 4, 4]
+    rows = rows_of(tmp_path / "train")
+    assert [number_in(name) for name in names_of(rows)] == list(range(12))
     check_rows(rows)
-    assert all(name.endswith(("_0.JPEG", "_5.JPEG", "_10.JPEG")) for name in names_of(rows)[:3])
-    one, two = (contents(tmp_path / f"{workers}/train") for workers in (1, 2))
-    assert one == two
+
+
+def test_in_the_order_of_the_files_one_is_n_tasks(source, tmp_path):
+    options = ("--tfrecord", source / "one.tfrecord", "--label-offset", 1, "--mindrecord_partitions", 5)
+    order = ("--tfrecord-order", "files", "--tfrecord-tasks", 5)
+    manifest = converted("tfrecord", tmp_path / "train/t.mindrecord", *options, *order)
+    assert [shard["num_rows"] for shard in manifest["shards"]] == [3, 3, 2, 2, 2]
+    rows = rows_of(tmp_path / "train")
+    assert [number_in(name) for name in names_of(rows)] == [n for k in range(5) for n in range(k, 12, 5)]
+    check_rows(rows)
+
+
+def test_tasks_that_would_count_for_nothing_are_refused(source, tmp_path):
+    for words in (("one.tfrecord",), ("train-*", "--tfrecord_order", "files")):
+        options = ("--tfrecord", source / words[0], *words[1:], "--tfrecord_tasks", 5)
+        done = run("tfrecord", tmp_path / "out/t.mindrecord", *options)
+        assert done.returncode == 2
+        assert "--tfrecord_tasks 5 is for a single file with --tfrecord_order files" in done.stderr
+
+
+def test_the_index_takes_16_bytes_for_each_record_and_finds_it(source):
+    from scripts.convert_to_mindrecord.tfrecord.source import Source
+
+    one = Source([str(path) for path in sorted(source.glob("train-*"))])
+    expected = list(one.read())
+    index = one.index
+    assert index.positions.itemsize + index.lengths.itemsize == 16
+    assert [index.read(number) for number in range(12)] == expected
+    assert [index.place(number) for number in range(12)] == [record.place for record in expected]
+    skipping = Source(one.files)
+    assert [record.data for record in skipping.read(skip=True)] == [b""] * 12
+    assert (skipping.index.positions, skipping.index.lengths) == (index.positions, index.lengths)
+
+
+def test_a_file_that_became_shorter_since_is_told(tmp_path):
+    from scripts.convert_to_mindrecord.tfrecord.source import Source
+
+    path = tmp_path / "a.tfrecord"
+    write(path, [imagenet_like(0), imagenet_like(1)])
+    one = Source([str(path)])
+    list(one.read())
+    path.write_bytes(path.read_bytes()[:-100])
+    assert one.index.read(0).is_whole()
+    with pytest.raises(OSError, match=r"only \d+ of its \d+ bytes are still in the file"):
+        one.index.read(1)
 
 
 def test_other_names_and_labels_from_0_as_other_data_sets_have_them(tmp_path):
@@ -245,6 +316,10 @@ def test_what_is_no_tfrecord_file_is_told(tmp_path):
     refused(tmp_path, b"<html><body>404 not found</body></html>", told=["is this a TFRecord file?"])
     refused(tmp_path, b"", told=["not one whole record"])
     refused(tmp_path, b"", "--tfrecord_tasks", 0, told=["--tfrecord_tasks 0"], code=2)
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set/manifest.json").write_text('{"classes": []}', "utf-8")
+    options = ("--classes_from", tmp_path / "set/manifest.json")
+    refused(tmp_path, b"", *options, told=["there is no record in it"])
     done = run("tfrecord", tmp_path / "out/t.mindrecord", "--tfrecord", tmp_path / "no*.tfrecord")
     assert (done.returncode, "no*.tfrecord: no file there" in done.stderr) == (3, True)
 
@@ -264,10 +339,7 @@ def test_a_file_that_was_written_again_is_another_source(source, tmp_path):
     from scripts.convert_to_mindrecord.tfrecord import mr_api
 
     def state(*files):
-        mr_api.FOUND.files = [str(file) for file in files]
-        mr_api.FOUND.sizes = [file.stat().st_size for file in files]
-        mr_api.FOUND.num_tasks = len(files) if len(files) > 1 else 5
-        assert len(mr_api.mindrecord_task_sizes()) == mr_api.mindrecord_task_number()
+        mr_api.FOUND = mr_api.Source([str(file) for file in files])
         return mr_api.mindrecord_fingerprint()
 
     one, other = (tmp_path / name for name in ("a.tfrecord", "b.tfrecord"))

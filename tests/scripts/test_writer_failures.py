@@ -49,11 +49,12 @@ def test_overwrite_never_deletes_what_is_no_record_set(tmp_path):
 
 BROKEN = {
     "killed": ("os.kill(os.getpid(), signal.SIGKILL)\nyield {}", 1, "SIGKILL"),
-    "exits": ("os._exit(7)\nyield {}", 1, "exited with 7"),
+    "exits": ("os._exit(7)\nyield {}", 1, "ended with exit code 7"),
     "raises": ("raise KeyError('oh')\nyield {}", 1, "KeyError"),
     "label": ("yield {'data': b'x', 'label': 5}", 3, "label 5 is outside 0..1"),
     "negative": ("yield {'data': b'x', 'label': -1}", 3, "label -1 is outside 0..1"),
     "type": ("yield {'data': b'x', 'label': 'cat'}", 3, "'cat', which is no int32"),
+    "empty field": ("yield {'data': b'', 'label': 1}", 3, "'data' is empty"),
     "lacks": ("yield {'data': b'x'}", 3, "lacks the field 'label'"),
     "empty": ("return\nyield {}", 3, "not one usable row"),
 }

@@ -62,20 +62,19 @@ class ClassFolders:
                 continue
             for entry in os.scandir(folder):
                 path = os.path.join(below, entry.name)
-                size = size_of(entry)
+                size, time = size_and_time(entry)
                 if is_junk(entry.name):
                     self.ignored.add(os.path.join(wnid, path))
                 elif entry.is_dir():
                     pending.append((path, above | {real}))
                 elif is_image_name(entry.name) or size is None:
-                    found.append(Item(os.fsencode(path), size or 0))
+                    found.append(Item(os.fsencode(path), size or 0, time=time))
                 else:
                     self.ignored.add(os.path.join(wnid, path))
         return sorted(found)
 
     def read(self, wnid: str, item: Item) -> bytes:
-        with open(os.path.join(self.folder, wnid, os.fsdecode(item.name)), "rb") as handle:
-            return handle.read()
+        return read_file(os.path.join(self.folder, wnid, os.fsdecode(item.name)))
 
 
 class FlatFolder:
@@ -86,7 +85,8 @@ class FlatFolder:
         items = []
         for entry in os.scandir(folder):
             if is_image_name(entry.name) and not entry.is_dir():
-                items.append(Item(os.fsencode(entry.name), size_of(entry) or 0))
+                size, time = size_and_time(entry)
+                items.append(Item(os.fsencode(entry.name), size or 0, time=time))
             else:
                 self.ignored.add(entry.name)
         self.by_class = group(items, truth, subset)
@@ -97,8 +97,7 @@ class FlatFolder:
         return sorted(self.by_class[wnid])
 
     def read(self, wnid: str, item: Item) -> bytes:
-        with open(os.path.join(self.folder, os.fsdecode(item.name)), "rb") as handle:
-            return handle.read()
+        return read_file(os.path.join(self.folder, os.fsdecode(item.name)))
 
 
 def group(items: list[Item], truth: GroundTruth, subset: bool) -> dict[str, list[Item]]:
@@ -108,9 +107,18 @@ def group(items: list[Item], truth: GroundTruth, subset: bool) -> dict[str, list
     return by_class
 
 
-def size_of(entry: os.DirEntry) -> Optional[int]:
-    """None for a link that leads nowhere: reading it will fail, and be reported with the bad images."""
+def read_file(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as handle:
+        return handle.read()
+
+
+def size_and_time(entry: os.DirEntry) -> tuple[Optional[int], int]:
+    """Bytes and time of change (ns); no size for a link that leads nowhere.
+
+    Reading that will fail, and be reported with the bad images.
+    """
     try:
-        return entry.stat().st_size
+        found = entry.stat()
     except OSError:
-        return None
+        return None, 0
+    return found.st_size, found.st_mtime_ns

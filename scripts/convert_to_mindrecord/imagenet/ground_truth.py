@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Optional
 
 from .class_map import read_lines, read_map
+from .devkit import read_devkit
 
 DATA = Path(__file__).resolve().parent / "data"
 BUNDLED = "ilsvrc2012"  # in place of a file's name: the list that comes with the suite
@@ -95,35 +96,6 @@ def class_of(word: str, where: str, table: Optional[dict[int, str]], known: set[
     if subset:
         return word
     raise ValueError(f"{where}: {word!r} is not one of the {len(known):,} classes")
-
-
-def read_devkit(path: str) -> dict[int, str]:
-    """The devkit's number of each class -> wnid; from `meta.mat`, or from lines of a number and a wnid."""
-    if os.path.isdir(path):
-        path = os.path.join(path, "data", "meta.mat")
-    if path.endswith(".mat"):
-        return read_meta_mat(path)
-    table: dict[int, str] = {}
-    for number, line in enumerate(read_lines(path, "devkit table"), start=1):
-        words = re.split(r"[\s,]+", line.strip())
-        if words == [""]:
-            continue
-        if len(words) < 2 or not words[0].isdecimal() or int(words[0]) in table:
-            raise ValueError(f"{path}, line {number}: {line[:60]!r} is not: number (each once), wnid")
-        table[int(words[0])] = words[1]
-    return table
-
-
-def read_meta_mat(path: str) -> dict[int, str]:
-    from scipy.io import loadmat  # MindSpore brings it
-
-    try:
-        synsets = loadmat(path, squeeze_me=True)["synsets"]
-        return {int(item["ILSVRC2012_ID"]): str(item["WNID"]) for item in synsets}
-    except OSError as error:
-        raise ValueError(f"devkit table {path}: {error.strerror or error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, NotImplementedError) as error:
-        raise ValueError(f"devkit table {path} is not the meta.mat of ILSVRC 2012 ({error})") from None
 
 
 def stem(name: str) -> str:

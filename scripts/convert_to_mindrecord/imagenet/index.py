@@ -10,11 +10,14 @@ from typing import NamedTuple
 
 
 class Item(NamedTuple):
-    """One image: its name within its class, its size, and where it begins in its archive (0 for a file)."""
+    """One image: its name within its class, its size, where it begins in its archive (0 for a file), and when
+    the file that holds it was last changed (ns).
+    """
 
     name: bytes
     size: int
     offset: int = 0
+    time: int = 0
 
 
 class Index:
@@ -23,11 +26,13 @@ class Index:
     def __init__(self) -> None:
         self.names, self.ends = bytearray(), array("q", [0])
         self.labels, self.sizes, self.offsets = array("i"), array("q"), array("q")
+        self.digest = hashlib.sha256()  # of everything, times included
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def add(self, label: int, items: list[Item]) -> None:
+        self.digest.update(repr((label, items)).encode())
         for item in items:
             self.names += item.name
             self.ends.append(len(self.names))

@@ -35,7 +35,7 @@ def mindrecord_options(parser) -> None:
         help="ground truth of a flat validation set: the class on line i, or an image and its class on each "
         "line, or Kaggle's LOC_val_solution.csv; the word ilsvrc2012 takes the list of this plug-in",
     )
-    add("--devkit", metavar="FILE", help="meta.mat, if --val_labels holds the devkit's numbers of classes")
+    add("--devkit", metavar="FILE", help="the devkit (or its meta.mat) whose numbers --val_labels holds")
     add("--subset", action="store_true", help="leave out images of classes that the mapping does not know")
     add("--expect_images", type=int, metavar="N", help="refuse any other number of images")
     add("--val_share", type=float, metavar="S", help="hold out this share of each class for validation")
@@ -87,6 +87,17 @@ def mindrecord_classes() -> list[tuple[str, str]]:
 
 def mindrecord_sizes() -> tuple[int, int]:
     return sum(FOUND.index.sizes), max(FOUND.index.sizes)
+
+
+def mindrecord_task_sizes() -> Any:
+    import numpy as np
+
+    return np.frombuffer(FOUND.index.sizes, np.int64)[ORDER]
+
+
+def mindrecord_fingerprint() -> str:
+    """Of the names, sizes and times of all images: one that is changed in place gets another time."""
+    return FOUND.index.digest.hexdigest()
 
 
 def note(sentence: str) -> None:

@@ -162,12 +162,13 @@ class FlatTar:
 def items_in(path: str, start: int, size: int, title: str, ignored: Tally) -> list[Item]:
     """The images of one tar, sorted by bytes."""
     found: dict[bytes, Item] = {}
+    time = os.stat(path).st_mtime_ns
     for member in files_in(path, start, size, title):
         name = base(member)
         if not is_image_name(name):
             ignored.add(f"{name} of {title}")
             continue
-        item = Item(os.fsencode(name), member.size, member.offset_data)
+        item = Item(os.fsencode(name), member.size, member.offset_data, time)
         if found.setdefault(item.name, item) is not item:
             raise ValueError(f"{title} holds {name} twice")
     return sorted(found.values())

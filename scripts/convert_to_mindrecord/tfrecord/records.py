@@ -25,11 +25,12 @@ GZIP_MAGIC = b"\x1f\x8b"
 
 @dataclass(frozen=True)
 class Record:
-    """One record and where it is; `position` is that of its length, in bytes."""
+    """One record and where it is; `position` is that of its header, `length` that of its data, in bytes."""
 
     path: str
     number: int
     position: int
+    length: int
     data: bytes
     checksum: int
 
@@ -42,8 +43,8 @@ class Record:
         return masked(crc32c(self.data)) == self.checksum
 
 
-def read_records(path: str, every: int = 1, first: int = 0) -> Iterator[Record]:
-    """The records `first`, `first + every`, ... of a file; the others are skipped without reading them.
+def read_records(path: str, skip: bool = False) -> Iterator[Record]:
+    """All records of a file, in their order; `skip`: without reading their data.
 
     Raises ValueError where the file is cut or a length is damaged, as nothing can be found behind it.
     """
@@ -62,11 +63,12 @@ def read_records(path: str, every: int = 1, first: int = 0) -> Iterator[Record]:
             end = position + HEADER.size + length + FOOTER.size
             if end > size:
                 raise ValueError(f"{place} is cut off by the end of the file: fetch the file again")
-            if number % every == first:
-                data = file.read(length)
-                yield Record(path, number, position, data, *FOOTER.unpack(file.read(FOOTER.size)))
-            else:
+            if skip:
                 file.seek(end)
+                yield Record(path, number, position, length, b"", 0)
+            else:
+                data = file.read(length)
+                yield Record(path, number, position, length, data, *FOOTER.unpack(file.read(FOOTER.size)))
             number, position = number + 1, end
 
 
