@@ -42,6 +42,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: List[str]) -> int:
     config = cli.parse(argv, prog="runner", config_type=RunnerConfig)
     device = _check_devices(config)
+    preflight.check_precision(config, device)
     environment.check_environment()
     prepared = preflight.prepare(config.for_rank(), config.launch.num_devices)
     port, reservation = reserve_port()

@@ -11,8 +11,8 @@ from src.config import Config
 from src.data import sampling
 from src.data.images import find_images
 from src.data.splits import Splits, open_splits
-from src.errors import CheckpointError, DataError
-from src.weights import resume
+from src.errors import CheckpointError, DataError, OptionError
+from src.weights import pretrained, resume
 
 TOTAL_STRIDE = 32  # of every network here: one pixel of the last stage for so many of the image
 
@@ -25,12 +25,19 @@ class Prepared:
     plan: resume.Plan
 
 
+def check_precision(config: Config, device: str) -> None:
+    """Raises OptionError for a --dtype that the device ("Ascend", "GPU" or "CPU") cannot compute in."""
+    if config.training.dtype == "bfloat16" and device == "CPU":
+        raise OptionError("--dtype bfloat16: MindSpore has no bfloat16 convolutions for the CPU; use float32")
+
+
 def prepare(config: Config, world_size: int) -> Prepared:
     """Raises OptionError, DataError or CheckpointError (one sentence) for what cannot work."""
     training, load = config.training, config.output.load
     if load is not None and not load.is_file():
         raise CheckpointError(f"--load {load}: no such checkpoint")
     plan = resume.plan(config, world_size) if config.trains else resume.Plan("start")
+    plan = pretrained.prepare(config, plan)
     if training.mode == "pred" and not training.test_io:
         find_images(str(config.data.data_pred))
         return Prepared(None, plan)
@@ -42,7 +49,7 @@ def prepare(config: Config, world_size: int) -> Prepared:
         splits = open_splits(config, train=config.trains, val=config.validates)
     if splits.train is not None:
         num_rows = min(len(splits.train), config.data.num_examples or len(splits.train))
-        sampling.steps_per_epoch(num_rows, training.batch_size * world_size)
+        sampling.steps_per_epoch(num_rows, config.global_batch_size(world_size))
         side = max(config.data.image_shape[1:])
         if config.trains and training.batch_size == 1 and side <= TOTAL_STRIDE:
             raise DataError(

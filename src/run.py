@@ -24,6 +24,7 @@ def main(argv: Sequence[str], prog: str) -> int:
     try:
         config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
         device = environment.detect_device(config.platform.device_target)
+        preflight.check_precision(config, device)
         place = environment.this_rank()
         notices = environment.prepare(device, place.size)
         prepared = preflight.prepare(config, place.size)

@@ -60,3 +60,20 @@ def test_two_ranks_with_samples_of_their_own_stay_one_network(alone, tmp_path):
             assert (first[name] == second[name]).all(), name
     (name,) = (name for name in alone if name.endswith("bn1.moving_mean"))
     assert (first[name] != second[name]).any()
+
+
+@pytest.mark.slow
+def test_what_one_rank_cannot_use_all_ranks_skip(tmp_path):
+    """An infinity in one image of one rank; clipping, accumulation and averaging as they are alone."""
+    first, second = run(tmp_path, 2, "broken")
+    shared = [
+        name for name in first if not name.endswith(("losses", "sums", "statistics")) and "moving" not in name
+    ]
+    assert {"ema.3.weight", "moments.3.weight", "streak"} <= set(shared)
+    for name in shared:
+        assert (first[name] == second[name]).all(), name
+        assert np.isfinite(first[name]).all(), name
+    for found in (first, second):
+        assert found["sums"][-1] == 1, "one update of four"
+        assert found["global_step"][0] == 4
+        assert all(np.isfinite(value).all() for name, value in found.items() if "moving" in name)

@@ -7,8 +7,9 @@ time, on Python 3.9 too.
 
 import dataclasses
 import json
+import sys
 from pathlib import Path
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 from src.config.augmentation import Augmentation
 from src.config.data import Data, Pipeline
@@ -54,10 +55,33 @@ class Config:
     def val_folder(self) -> Path:
         return self.data.data_val or self.data.data_root / "val"
 
+    def train_size(self, epoch: int) -> Tuple[int, int]:
+        """Height and width of the training images of an epoch, in pixels."""
+        height, width = self.data.image_shape[1:]
+        for step in self.data.image_size_steps:
+            size, first_epoch = (int(number) for number in step.split("@"))
+            if epoch >= first_epoch:
+                height = width = size
+        return height, width
+
+    @property
+    def val_size(self) -> Tuple[int, int]:
+        """Height and width of the images of validation and prediction, in pixels."""
+        size = self.data.val_image_size
+        return (size, size) if size else self.train_size(sys.maxsize)
+
     @property
     def val_resize(self) -> int:
         """Shorter side before the centre crop, in pixels."""
-        return self.data.data_val_resize or round(max(self.data.image_shape[1:]) * VAL_RESIZE_RATIO)
+        return self.data.data_val_resize or round(max(self.val_size) * VAL_RESIZE_RATIO)
+
+    def train_resize(self, size: Tuple[int, int]) -> int:
+        """Shorter side before a crop of `size`, in the proportion that validation has."""
+        return round(max(size) * self.val_resize / max(self.val_size))
+
+    def global_batch_size(self, num_devices: int) -> int:
+        """Images per update of the weights."""
+        return num_devices * self.training.batch_size * self.training.accumulation
 
     def peak_lr(self, global_batch_size: int) -> float:
         return self.training.lr * global_batch_size / LR_BASE_BATCH

@@ -26,16 +26,31 @@ class Data:
     """for --data-backend generator: a file with a function open_split(split, folder); see docs/own-data.md"""
     image_shape: Tuple[int, int, int] = (3, 224, 224)
     """channels, height, width fed to the network"""
+    image_size_steps: Annotated[Tuple[str, ...], tyro.conf.arg(metavar="SIZE@EPOCH [SIZE@EPOCH ...]")] = ()
+    """progressive resizing: from that epoch on (the first is 0) train on squares of SIZE pixels, before it on
+    --image-shape; for example 192@71"""
+    val_image_size: Optional[int] = None
+    """side of the squares of validation and prediction, in pixels; unless given that of the last epoch"""
     rgb_mean: Tuple[float, float, float] = (123.68, 116.779, 103.939)
     """subtracted from pixels of 0..255"""
     rgb_std: Tuple[float, float, float] = (58.393, 57.12, 57.375)
     """divides what is left"""
     data_val_resize: Optional[int] = None
     """shorter side before the centre crop, in pixels; unless given 8/7 of the image size (256 for 224)"""
+    test_flips: bool = False
+    """score and classify each image together with its mirror image, their logits averaged"""
     num_examples: Optional[int] = None
     """use only so many training images; for synthetic data the size of the set (unless given 1281167)"""
-    interpolation: Literal["bilinear", "bicubic", "nearest"] = "bilinear"
-    """resizing of training crops and validation images"""
+    interpolation: Literal["bilinear", "bicubic", "nearest", "area", "pillow-bicubic"] = "bilinear"
+    """resizing of training crops: bilinear, bicubic, nearest and area as in OpenCV, or pillow-bicubic, which
+    is antialiased; docs/results-preprocessing.md compares them"""
+    val_interpolation: Optional[
+        Literal["bilinear", "bicubic", "nearest", "area", "pillow-bicubic", "pillow-bilinear"]
+    ] = None
+    """resizing for validation and prediction, one of these or pillow-bilinear (antialiased); unless given as
+    --interpolation"""
+    on_bad_image: Literal["error", "skip"] = "error"
+    """for --data-backend imagefolder: end at the first file that cannot be decoded, or go on without it"""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,8 @@ class Output:
     load: Optional[Path] = None
     """checkpoint whose weights to start from, to score, or to predict with (.safetensors or .ckpt); for
     the last two it also supplies the options of network and image that are not given"""
+    use_ema: bool = False
+    """take the moving average of the weights (--ema) from --load, not the weights themselves"""
     resume: str = "auto"
     """auto: continue the same run if the workspace holds it; a checkpoint: continue it; off: start anew"""
     log: str = "log.log"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-import io
 import operator
 import sys
 import traceback
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from src.data.images import fault
+from src.data.images import BadImage, CheckedRows
 from src.data.sources import ClassLabel, open_random_access
 from src.errors import DataError, OptionError
 
@@ -53,9 +52,8 @@ class GeneratorSource:
             self._refuse("has no rows")
         image, _ = self._read(0)
         self.encoded = image.ndim == 1
-        reason = fault(io.BytesIO(image.tobytes())) if self.encoded else ""
-        if reason:
-            self._refuse(f"row 0: its image {reason}")
+        self._checked = CheckedRows(self.num_rows)
+        self._readable(0, image)
 
     def __len__(self) -> int:
         return self.num_rows
@@ -67,10 +65,17 @@ class GeneratorSource:
             if (image.ndim == 1) != self.encoded:
                 kinds = ("an image file's bytes", "pixels")
                 self._refuse(f"row {i} holds {kinds[self.encoded]}, and row 0 {kinds[not self.encoded]}")
+            return self._readable(i, image), label
         except DataError as error:
             self.row_fault = self.row_fault or error
             raise
-        return image, label
+
+    def _readable(self, i: int, image: np.ndarray) -> np.ndarray:
+        """Pixels as they are; an image file as MindSpore can read it."""
+        try:
+            return self._checked(i, image) if self.encoded else image
+        except BadImage as error:
+            self._refuse(f"row {i}: its image {error}")
 
     def open(self, rows: np.ndarray, workers: int) -> ds.Dataset:
         return open_random_access(self, rows, workers)

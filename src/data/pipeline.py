@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Iterator
 import mindspore.dataset as ds
 import numpy as np
 
-from src.data import sampling, transforms
+from src.data import mixing, sampling, transforms
 from src.data.sources import Source
 from src.platform.environment import num_cores
 
@@ -43,10 +43,15 @@ class TrainPipeline:
     def epoch(self, epoch: int) -> ds.Dataset:
         """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), exactly `steps` batches.
 
+        Height and width are those of the epoch (Config.train_size).
+
+        With mixup or cutmix a third column says how to mix them (data/mixing.py).
         Sets MindSpore's dataset seed, which is read when iteration starts: iterate before anything else
         sets it.
         """
         rank, batch_size = self.world.rank, self.config.training.batch_size
+        size = self.config.train_size(epoch)
+        seed = sampling.augmentation_seed(self.seed, epoch, rank)
         rows = sampling.epoch_order(
             self.rows,
             self.seed,
@@ -56,9 +61,18 @@ class TrainPipeline:
             rank=rank,
             world_size=self.world.size,
         )
-        ops = transforms.train_ops(self.config, self.source.encoded)
+        ops = transforms.train_ops(self.config, self.source.encoded, size, seed)
         dataset = _batches(self.config, self.source, rows, ops, self.workers, batch_size)
-        ds.config.set_seed(sampling.augmentation_seed(self.seed, epoch, rank))
+        dataset = mixing.zipped(
+            dataset,
+            self.config.training,
+            size=size,
+            steps=self.steps,
+            seed=self.seed,
+            epoch=epoch,
+            rank=rank,
+        )
+        ds.config.set_seed(seed)
         return dataset
 
 
@@ -68,7 +82,7 @@ class ValPipeline:
     def __init__(self, config: Config, source: Source, world: World) -> None:
         self.alone = config.pipeline.separ_val  # this rank scores the whole set by itself
         self.config, self.source = config, source
-        self.batch_size = config.training.batch_size
+        self.batch_size, self.num_bad = config.training.batch_size, 0
         asked = config.pipeline.data_validation_threads or config.pipeline.data_threads
         self.workers = num_workers(asked, world)
         self.rows = sampling.validation_rows(
@@ -76,11 +90,16 @@ class ValPipeline:
         )
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(images, labels), the last batch filled up with IGNORED_LABEL so that one graph serves all."""
+        """(images, labels), the last batch filled up with IGNORED_LABEL so that one graph serves all.
+
+        A bad file that is skipped has that label too; `num_bad` counts them.
+        """
+        self.num_bad = 0
         if len(self.rows) == 0:  # fewer images than ranks
             return
         size = self.batch_size
         for images, labels in val_batches(self.config, self.source, self.rows, self.workers, size):
+            self.num_bad += int((labels == sampling.IGNORED_LABEL).sum())
             yield fill_up(images, labels, size)
 
 

@@ -7,7 +7,8 @@ import numpy as np
 from src.errors import DataError
 
 IGNORED_LABEL = -1  # of the rows that only fill up a validation batch
-_ORDER_STREAM, _AUGMENTATION_STREAM, _SUBSET_STREAM = 1, 2, 3  # keep the draws independent of each other
+# Keep the draws independent of each other.
+_ORDER_STREAM, _AUGMENTATION_STREAM, _SUBSET_STREAM, _MIXING_STREAM = 1, 2, 3, 4
 
 
 def _generator(*key: int) -> np.random.Generator:
@@ -17,6 +18,11 @@ def _generator(*key: int) -> np.random.Generator:
 def augmentation_seed(seed: int, epoch: int, rank: int) -> int:
     """Seed of the pipeline's random operators: ranks share the order, and must not share crops and flips."""
     return int(_generator(_AUGMENTATION_STREAM, seed, epoch, rank).integers(2**32))
+
+
+def mixing_generator(seed: int, epoch: int, step: int, rank: int) -> np.random.Generator:
+    """Of what mixup and cutmix draw for one batch; ranks must not share it."""
+    return _generator(_MIXING_STREAM, seed, epoch, step, rank)
 
 
 def training_rows(num_rows: int, limit: int | None, seed: int) -> np.ndarray:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Sequence
 
 import numpy as np
 
+from src.data.images import IMAGE_SUFFIXES, BadImage, CheckedRows
 from src.data.manifest import Manifest
+from src.data.sampling import IGNORED_LABEL
 from src.errors import DataError
 
 if TYPE_CHECKING:
     import mindspore.dataset as ds
-
-IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff")
 
 
 class ClassLabel(NamedTuple):
@@ -98,15 +99,27 @@ def open_random_access(source: Any, rows: np.ndarray, workers: int = 1) -> ds.Da
 
 @dataclass
 class ImageFolderSource:
-    """FOLDER/<class>/<image files>: classes sorted by name, files by path; the label is the class's index."""
+    """FOLDER/<class>/<image files>: classes sorted by name, files by path; the label is the class's index.
+
+    `on_bad_image`, for a file that cannot be decoded: "error" ends the run; "replace" gives the next good
+    file, with that one's label (training); "ignore" gives it with IGNORED_LABEL (validation).
+    """
 
     folder: Path
     classes: list[ClassLabel]
     files: list[tuple[str, int]]
+    on_bad_image: str = "error"
     encoded: bool = field(default=True, init=False)
+    row_fault: DataError | None = field(default=None, init=False)  # MindSpore wraps what a row raises
+    bad_rows: dict[int, str] = field(default_factory=dict, init=False)  # met so far, and what is wrong
+
+    def __post_init__(self) -> None:
+        self._checked = CheckedRows(len(self.files))
 
     @classmethod
-    def scan(cls, folder: Path, mapping: Sequence[ClassLabel] | None = None) -> ImageFolderSource:
+    def scan(
+        cls, folder: Path, mapping: Sequence[ClassLabel] | None = None, on_bad_image: str = "error"
+    ) -> ImageFolderSource:
         """List the folder. `mapping`: the training set's classes, so that both splits share one mapping.
 
         Raises DataError for a missing or empty folder, and for a class that training does not have.
@@ -123,17 +136,51 @@ class ImageFolderSource:
         files = [(path, label) for label, name in enumerate(names) for path in _images(folder / name)]
         if not files:
             raise DataError(f"no images below {folder}: expected {folder}/<class>/<image>.jpg")
-        return cls(folder, [ClassLabel(name, name) for name in names], files)
+        return cls(folder, [ClassLabel(name, name) for name in names], files, on_bad_image)
 
     def __len__(self) -> int:
         return len(self.files)
 
     def row(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        path, label = self.files[i]
-        return np.fromfile(path, np.uint8), np.array(label, np.int32)
+        """Raises DataError for a bad file, and keeps it for whoever meets MindSpore's error."""
+        image = self._read(i)
+        label = self.files[i][1]
+        if image is None:
+            image, label = self._stand_in(i)
+            if self.on_bad_image == "ignore":
+                label = IGNORED_LABEL
+        return image, np.array(label, np.int32)
+
+    def _read(self, i: int) -> np.ndarray | None:
+        """The bytes of row i, or None if they are no image and that is no error."""
+        path = self.files[i][0]
+        try:
+            return self._checked(i, np.fromfile(path, np.uint8))
+        except BadImage as error:
+            why = str(error)
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+        if self.on_bad_image == "error":
+            self.row_fault = self.row_fault or DataError(
+                f"{path} {why}; mend or remove it, or go on without such files: --on-bad-image skip"
+            )
+            raise self.row_fault
+        if i not in self.bad_rows:
+            self.bad_rows[i] = why
+            print(f"--on-bad-image skip: {path} {why}", file=sys.stderr, flush=True)
+        return None
+
+    def _stand_in(self, i: int) -> tuple[np.ndarray, int]:
+        """The next good row after row i."""
+        for j in range(i + 1, i + len(self.files)):
+            image = self._read(j % len(self.files))
+            if image is not None:
+                return image, self.files[j % len(self.files)][1]
+        self.row_fault = DataError(f"{self.folder}: not one of {len(self.files)} files can be decoded")
+        raise self.row_fault
 
     def open(self, rows: np.ndarray, workers: int) -> ds.Dataset:
-        return open_random_access(self, rows)
+        return open_random_access(self, rows, workers)
 
     def identity(self) -> dict[str, Any]:
         return {"path": str(self.folder), "num_images": len(self), "num_classes": len(self.classes)}

@@ -66,11 +66,13 @@ def _open_mindrecord(config: Config, train: bool, val: bool) -> Splits:
 
 def _open_folders(config: Config, train: bool, val: bool) -> Splits:
     # The mapping is the training folder's even when only validation is read.
-    mapping = None
+    mapping, skips = None, config.data.on_bad_image == "skip"
     if train or config.train_folder.is_dir():
-        mapping = ImageFolderSource.scan(config.train_folder)
+        mapping = ImageFolderSource.scan(config.train_folder, None, "replace" if skips else "error")
     classes = mapping.classes if mapping else None
-    val_source = ImageFolderSource.scan(config.val_folder, classes) if val else None
+    val_source = None
+    if val:
+        val_source = ImageFolderSource.scan(config.val_folder, classes, "ignore" if skips else "error")
     some = mapping or val_source
     assert some is not None
     return Splits(mapping if train else None, val_source, list(some.classes))

@@ -14,11 +14,15 @@ from src.errors import DataError
 from src.evaluate import predict
 from src.evaluate.validate import Validation
 from src.job import Job
+from src.models.precision import compute_in
 from src.report.report import write_atomically
 from src.weights import checkpoint
 from src.weights.checkpoint import Checkpoint
 
-INPUT_OPTIONS = ("image-shape", "rgb-mean", "rgb-std", "interpolation")
+INPUT_OPTIONS = (
+    "image-shape", "image-size-steps", "val-image-size", "rgb-mean", "rgb-std", "interpolation",
+    "val-interpolation",
+)  # fmt: skip
 
 
 def _load_network(job: Job) -> tuple[Any, Checkpoint]:
@@ -29,7 +33,8 @@ def _load_network(job: Job) -> tuple[Any, Checkpoint]:
     checkpoint.check_model(loaded, config)
     recorded = len(loaded.meta.get("classes", [])) or (len(job.splits.classes) if job.splits else 0)
     network = models.build(config.model, config.model.num_classes or recorded or 1000)
-    checkpoint.load_network(network, loaded)
+    checkpoint.load_network(network, loaded, averaged=config.output.use_ema)
+    compute_in(network, config.training.dtype, config.training.amp)
     then, now = loaded.meta.get("config", {}), config.plain()
     for name in INPUT_OPTIONS:
         if name in then and then[name] != now[name]:

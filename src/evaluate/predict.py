@@ -12,6 +12,7 @@ from mindspore import nn, ops
 
 from src.data.pipeline import fill_up, val_batches
 from src.data.sources import ClassLabel, ImageFolderSource
+from src.evaluate.flips import WithFlips
 
 if TYPE_CHECKING:
     from src.config import Config
@@ -46,7 +47,7 @@ def predict(
     network: nn.Cell, config: Config, files: Sequence[str], classes: Sequence[ClassLabel]
 ) -> list[Prediction]:
     """Classify whole image files (see src.data.images), with the preprocessing of validation."""
-    cell = Probabilities(network).set_train(False)
+    cell = Probabilities(WithFlips(network) if config.data.test_flips else network).set_train(False)
     source = ImageFolderSource(Path(), list(classes), [(file, 0) for file in files])
     batch_size = min(config.training.batch_size, len(files))
     rows: list[np.ndarray] = []

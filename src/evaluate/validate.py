@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import mindspore as ms
 from mindspore import nn
 
+from src.evaluate.flips import WithFlips
 from src.evaluate.metrics import EvalCell
 from src.report.timing import StepTimes
 
@@ -44,13 +45,14 @@ class Validation:
     """A network, ready to be scored again and again (one compiled graph)."""
 
     def __init__(self, network: nn.Cell, pipeline: ValPipeline, world: World) -> None:
-        self.cell = EvalCell(network)
+        self.network = network
+        self.cell = EvalCell(WithFlips(network) if pipeline.config.data.test_flips else network)
         self.pipeline, self.world = pipeline, world
         self.images_per_step = pipeline.batch_size * (1 if pipeline.alone else world.size)
 
     def run(self) -> Score:
         """Score the set with the weights as they are; leaves the network in training mode if it was."""
-        was_training = self.cell.network.training
+        was_training = self.network.training
         self.cell.set_train(False)
         sums, times, end = [0.0] * 4, StepTimes(), time.perf_counter()
         for images, labels in self.pipeline:
@@ -59,10 +61,11 @@ class Validation:
             sums = [total + float(count) for total, count in zip(sums, counts)]
             waited, end = begin - end, time.perf_counter()
             times.add(waited, end - begin)
-        self.cell.network.set_train(was_training)
+        self.network.set_train(was_training)
+        sums.append(float(self.pipeline.num_bad))
         if not self.pipeline.alone:
             sums = self.world.sum(sums)
-        top1, top5, loss, count = sums
+        top1, top5, loss, count, num_bad = sums
         num_images = len(self.pipeline.source)
-        assert count == num_images, f"scored {count:.0f} of {num_images} images"
+        assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"
         return Score(top1 / count, top5 / count, loss / count, int(count), times, self.images_per_step)

@@ -28,6 +28,49 @@ def schedule(config: Config) -> None:
     )
 
 
+# Options that only some optimizers read.
+OPTIMIZERS_WITH = {
+    "mom": ("sgd", "nag", "lars"),
+    "adam-beta1": ("adamw", "lamb"),
+    "adam-beta2": ("adamw", "lamb"),
+    "adam-eps": ("adamw", "lamb"),
+    "trust-coefficient": ("lars",),
+}
+
+
+def optimisation(config: Config) -> None:
+    """The optimizer and its options."""
+    t, given, default = config.training, config.flat(), Config().flat()
+    for name, optimizers in OPTIMIZERS_WITH.items():
+        refuse(
+            t.optimizer not in optimizers and given[name] != default[name],
+            f"--{name} has no effect with --optimizer {t.optimizer}; it belongs to {', '.join(optimizers)}",
+        )
+    refuse(
+        t.benchmark_iters is not None and t.benchmark_iters < t.accumulation,
+        f"--benchmark-iters {t.benchmark_iters} ends the epoch before the first update, which takes "
+        f"--accumulation {t.accumulation} batches",
+    )
+    refuse(
+        t.optimizer == "nag" and t.mom == 0,
+        "--optimizer nag needs --mom above 0; without momentum it is sgd",
+    )
+
+
+def precision(config: Config) -> None:
+    """The type in which the network computes."""
+    t = config.training
+    refuse(
+        t.amp and t.dtype == "float32",
+        "--amp mixes float32 with a shorter type; say which: --dtype float16 or bfloat16",
+    )
+    refuse(
+        t.loss_scale is not None and t.dtype != "float16",
+        f"--loss-scale has no effect with --dtype {t.dtype}, which holds small gradients as they are; "
+        "it belongs to --dtype float16",
+    )
+
+
 def mode(config: Config) -> None:
     """What is run, and with what."""
     t, out = config.training, config.output
@@ -35,6 +78,7 @@ def mode(config: Config) -> None:
         t.mode in ("val", "pred") and out.load is None and not t.test_io,
         f"--mode {t.mode} needs weights: --load CHECKPOINT",
     )
+    refuse(out.use_ema and out.load is None, "--use-ema has no effect without --load CHECKPOINT")
     refuse(t.mode == "pred" and not config.data.data_pred, "--mode pred needs --data-pred FILE, DIR or GLOB")
     refuse(
         bool(config.data.data_pred) and t.mode != "pred",

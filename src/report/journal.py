@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
+from src.report import wording
 from src.report.console import Console
 from src.report.dllog import open_log
 from src.report.logfile import open_log_file
@@ -22,6 +23,8 @@ DLLOGGER_NAMES = {
     "val.total_ips": "val.ips",
     "val.top1": "val.accuracy",
     "val.top5": "val.top_k_accuracy_5",
+    "val.ema_top1": "val.ema_accuracy",
+    "val.ema_top5": "val.ema_top_k_accuracy_5",
 }
 
 
@@ -30,6 +33,19 @@ def null_reason(metric: str) -> str:
     if metric.endswith("loss"):
         return "it was not a finite number"
     return "no step of so short an epoch is steady"
+
+
+def remarks(metrics: Mapping[str, Optional[float]]) -> str:
+    """What the line of an epoch says only where there is something to say."""
+    words = []
+    if metrics.get("val.ema_top1") is not None:
+        words.append(f"ema top1 {wording.percent(metrics['val.ema_top1']).strip()}")
+    skipped = metrics.get("train.skipped_steps")
+    if skipped:
+        words.append(f"{skipped:.0f} {'update' if skipped == 1 else 'updates'} skipped: gradients not finite")
+        if metrics.get("train.loss_scale"):
+            words.append(f"loss scale now {metrics['train.loss_scale']:g}")
+    return ", ".join(words)
 
 
 class Journal:
@@ -74,7 +90,8 @@ class Journal:
     def end_epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, Any], seconds: float) -> None:
         """All numbers of a finished epoch, in the report's names."""
         self._progress = None
-        self.console.epoch_summary(epoch, num_epochs, {**metrics, "epoch_time": seconds})
+        summary = {**metrics, "epoch_time": seconds}
+        self.console.epoch_summary(epoch, num_epochs, summary, remarks(metrics))
         self.dllogger.log([epoch], {DLLOGGER_NAMES.get(name, name): v for name, v in metrics.items()})
         self.record(epoch, metrics)
 

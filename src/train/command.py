@@ -36,15 +36,21 @@ def train(job: Job) -> int:
 def _facts(job: Job, fitting: Fitting) -> dict[str, Any]:
     config, pipeline, splits = job.config, fitting.pipeline, job.data
     parameters = sum(p.size for p in fitting.network.trainable_params())
+    stages = config.model.freeze
+    frozen = f" to train, the first {stages} of 5 stages frozen" if stages else ""
     num_val = f", {len(splits.val)} to validate" if splits.val is not None else ""
-    last, peak = fitting.last_epoch(config), config.peak_lr(pipeline.global_batch_size)
+    global_batch = config.global_batch_size(job.world.size)
+    last, peak = fitting.last_epoch(config), config.peak_lr(global_batch)
+    k = config.training.accumulation
+    batches = f" in {k} batches each" if k > 1 else ""
     return {
-        "network": f"{config.model.arch} {config.model.num_layers}, {parameters:,} parameters",
+        "network": f"{config.model.title}, {parameters:,} parameters{frozen}",
+        "weights": fitting.origin,
         "data": f"{len(pipeline.rows)} training images{num_val}, {len(splits.classes)} classes",
         "devices": f"{job.world.size} x {job.world.device}",
-        "batch": f"{config.training.batch_size} per device, {pipeline.global_batch_size} in all",
+        "batch": f"{config.training.batch_size} per device, {global_batch} in all{batches}",
         "epochs": f"{fitting.first_epoch + 1} to {last} of {config.training.num_epochs}, "
-        f"{pipeline.steps} steps each",
+        f"{fitting.record.num_steps} steps each",
         "peak rate": f"{peak:g} ({config.training.lr:g} per 256 images)",
         "input threads": pipeline.workers,
         "seed": job.seed,
@@ -74,6 +80,7 @@ def _next_steps(config: Config, best: Any) -> list[str]:
     if not best or not config.output.save_frequency:
         return []
     load = ["--load", str(resume.checkpoint_path(config, "best"))]
+    load += ["--use-ema"] * (config.training.ema > 0)
     folders = Data(
         data_root=config.data.data_root,
         data_val=config.data.data_val,

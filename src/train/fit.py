@@ -12,25 +12,34 @@ from mindspore import nn
 from mindspore.train import Callback, Model
 
 from src import models
+from src.data import sampling
 from src.data.pipeline import TrainPipeline, ValPipeline
 from src.evaluate.validate import Validation
+from src.models.precision import compute_in
 from src.train import callbacks as cb
+from src.train.ema import MovingAverage
 from src.train.loss import WithLossCell, training_loss
+from src.train.loss_scale import loss_scale
 from src.train.optimizer import optimizer
 from src.train.record import EpochRecord
 from src.train.schedule import Schedule, schedule
 from src.train.step import TrainStep
-from src.weights import checkpoint, resume
+from src.weights import checkpoint, pretrained, resume
 
 if TYPE_CHECKING:
-    from src.config import Config
+    from src.config import Config, Training
     from src.data.splits import Splits
     from src.platform.distributed import World
     from src.platform.signals import StopFlag
     from src.report.journal import Journal
 
-# Seconds that compiling a training graph was measured to take on two cores, by depth; only to tell a person.
-COMPILE_SECONDS = {18: 4, 34: 6, 50: 9, 101: 17, 152: 25}
+# Seconds that compiling a training graph was measured to take on two cores, by network and depth; only to
+# tell a person.
+COMPILE_SECONDS = {
+    "resnet": {18: 4, 34: 6, 50: 9, 101: 17, 152: 25},
+    "resnext": {50: 9, 101: 17, 152: 25},
+    "xception": {50: 9},
+}
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,7 @@ class Fitting:
     record: EpochRecord
     first_epoch: int
     meta: dict[str, Any]
+    origin: str  # of the weights, for the person
 
     def last_epoch(self, config: Config) -> int:
         """The number of epochs that will be done when this run ends."""
@@ -61,18 +71,21 @@ def build(
     resume_from: Path | None = None,
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Fitting:
-    """Network, step and pipelines, with weights drawn from `seed`, from --load, or from `resume_from`."""
+    """Network, step and pipelines, with weights drawn from `seed`, from --load, or from `resume_from`.
+
+    Raises DataError when the epoch holds no whole update.
+    """
     assert splits.train is not None
     num_classes = config.model.num_classes or len(splits.classes)
     pipeline = TrainPipeline(config, splits.train, world, seed)
     ms.set_seed(seed)
     network = models.build(config.model, num_classes)
-    plan = schedule(config.training, config.peak_lr(pipeline.global_batch_size))
-    step = TrainStep(
-        WithLossCell(network, training_loss(config.training.label_smoothing)),
-        optimizer(network, config.training, plan, pipeline.steps),
-        count_right=config.training.metrics,
-    )
+    origin = first_weights(network, config) if resume_from is None else str(resume_from)
+    global_batch_size = config.global_batch_size(world.size)
+    plan = schedule(config.training, config.peak_lr(global_batch_size))
+    updates = sampling.steps_per_epoch(len(pipeline.rows), global_batch_size)
+    updates = min(updates, pipeline.steps // config.training.accumulation)  # fewer with --benchmark-iters
+    step = training_step(network, config.training, plan, updates)
     first_epoch, best = 0, None
     if resume_from is not None:
         resumed = checkpoint.read(resume_from)
@@ -83,16 +96,38 @@ def build(
                 f"{resumed.meta['data_workers']} input threads until here, {pipeline.workers} from now on: "
                 "augmentation is not that of an unbroken run; --data-threads sets them"
             )
-    elif config.output.load is not None:
-        loaded = checkpoint.read(config.output.load)
-        checkpoint.check_model(loaded, config)
-        checkpoint.load_network(network, loaded)
     validation = None
     if splits.val is not None:
         validation = Validation(network, ValPipeline(config, splits.val, world), world)
     meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, best)
-    record = EpochRecord(pipeline.steps)
-    return Fitting(network, num_classes, step, plan, pipeline, validation, record, first_epoch, meta)
+    record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
+    return Fitting(network, num_classes, step, plan, pipeline, validation, record, first_epoch, meta, origin)
+
+
+def first_weights(network: nn.Cell, config: Config) -> str:
+    """The weights of --load or --pretrained, put into the network if given; where they come from."""
+    if config.output.load is not None:
+        loaded = checkpoint.read(config.output.load)
+        checkpoint.check_model(loaded, config)
+        checkpoint.load_network(network, loaded, averaged=config.output.use_ema)
+        return str(loaded.path)
+    if config.model.pretrained is not None:
+        return pretrained.load(network, config)
+    return "drawn from the seed"
+
+
+def training_step(network: nn.Cell, training: Training, plan: Schedule, updates_per_epoch: int) -> TrainStep:
+    """The step that the options ask for. The network has its first weights: averages start from them."""
+    compute_in(network, training.dtype, training.amp)
+    return TrainStep(
+        WithLossCell(network, training_loss(training)),
+        optimizer(network, training, plan, updates_per_epoch),
+        count_right=training.counts_right,
+        accumulation=training.accumulation,
+        grad_clip=training.grad_clip,
+        average=MovingAverage(network, training.ema) if training.ema > 0 else None,
+        loss_scale=loss_scale(training.loss_scale, training.dtype),
+    )
 
 
 def _checkpoint_meta(
@@ -119,14 +154,16 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     """The programme of an epoch, in order."""
     programme: list[Callback] = [
         cb.StepClock(f.record),
-        cb.AverageLoss(f.record, f.step, world, config.training.disp_batches),
+        cb.Sums(f.record, f.step, world, config.training.disp_batches),
+        cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
         cb.StopOnSignal(f.record, stop, world),
-        cb.AverageStatistics(f.record, f.network, world),
-        cb.TrainMetrics(f.record, config, f.schedule, world),
+        cb.AverageStatistics(f.record, f.step, world),
+        cb.StopOnBrokenState(f.record, f.step),
+        cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
     if f.validation is not None:
-        programme.append(cb.Validate(f.record, f.validation, journal))
+        programme.append(cb.Validate(f.record, f.step, f.validation, journal))
     if world.is_main:
         path = functools.partial(resume.checkpoint_path, config)
         programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))
@@ -137,11 +174,17 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFl
     """Train from the first epoch that is not done to the last that is asked for, or until `stop.agreed`."""
     model = Model(f.step)  # the step holds loss and optimizer; Model owns the loop
     programme = callbacks(f, config, world, journal, stop)
-    about = COMPILE_SECONDS[config.model.num_layers]
-    journal.console.waiting(f"compiling the training graph, about {about} s on two cores")
+    about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
+    size = None
     for epoch in range(f.first_epoch, f.last_epoch(config)):
+        if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
+            size = config.train_size(epoch)
+            told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
+            journal.console.waiting(told)
         f.record.restart(epoch)
         dataset = f.pipeline.epoch(epoch)
+        if config.training.accumulation > 1:
+            dataset = dataset.take(f.record.num_steps)  # whole updates only
         # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
         model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
         stop.agreed = stop.agreed or world.any(stop.is_set)

@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Sequence
 
 from src.report.timing import StepTimes
 
 
 @dataclass
 class EpochRecord:
-    """The epoch under way. `metrics` carries the report's names; sums are over all devices."""
+    """The epoch under way. `metrics` carries the report's names; sums are over all devices.
+
+    A step is one batch per device; `accumulation` of them make an update of the weights.
+    """
 
     num_steps: int
+    accumulation: int = 1
     epoch: int = 0
     times: StepTimes = field(default_factory=StepTimes)
-    loss: float = 0.0
+    loss: float = 0.0  # summed over the steps whose loss was a number
     steps: float = 0.0
     top1: float = 0.0
     top5: float = 0.0
-    window_loss: float = 0.0  # mean over the last few steps
+    counted: float = 0.0  # images whose right answers are in top1 and top5
+    skipped: float = 0.0  # updates without a finite gradient
+    summed_steps: int = 0  # of `steps_done`, those that are in the sums
+    window_loss: float | None = 0.0  # mean over the last few steps; None if it was a number in none of them
+    window_steps: int = 0
     idle_since: float = 0.0  # when the last step's work was over, callbacks included (perf_counter, s)
     metrics: dict[str, float | None] = field(default_factory=dict)
 
     def restart(self, epoch: int) -> None:
         """Forget the last epoch."""
         self.epoch, self.times, self.metrics = epoch, StepTimes(), {}
-        self.loss = self.steps = self.top1 = self.top5 = self.window_loss = 0.0
+        self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = 0.0
+        self.window_loss, self.window_steps, self.summed_steps = 0.0, 0, 0
+
+    def add(self, sums: Sequence[float], num_devices: int) -> None:
+        """Take in the step's sums over all devices since the last call, in the order of `step.SUMS`."""
+        loss, steps, top1, top5, counted, skipped = sums
+        self.window_loss = loss / steps if steps else None
+        self.window_steps, self.summed_steps = self.steps_done - self.summed_steps, self.steps_done
+        self.loss, self.steps = self.loss + loss, self.steps + steps
+        self.top1, self.top5, self.counted = self.top1 + top1, self.top5 + top5, self.counted + counted
+        self.skipped += skipped / num_devices  # all devices skip together
 
     @property
     def steps_done(self) -> int:
         return len(self.times.durations)
+
+    @property
+    def position(self) -> float:
+        """The last step's position in the schedule, in epochs: all batches of an update share one."""
+        updates = self.num_steps // self.accumulation
+        return self.epoch + (self.steps_done - 1) // self.accumulation / updates
 
     @property
     def complete(self) -> bool:

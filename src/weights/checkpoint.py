@@ -6,6 +6,7 @@ everything else (epoch, best, options, classes, a checksum) is JSON in the file'
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -25,8 +26,12 @@ if TYPE_CHECKING:
 
 FORMAT = "resnet-mindspore-checkpoint"
 FORMAT_VERSION = 1
+EMA_PREFIX = "ema."  # before a weight's name: the moving average of it
 # What MindSpore's optimizers and step cells add beside the network, in checkpoints of unknown origin.
-STATE_PREFIXES = ("moments.", "moment1.", "moment2.", "accum.", "stat.", "velocity.", "learning_rate")
+STATE_PREFIXES = (
+    EMA_PREFIX, "accumulated.", "moments.", "moment1.", "moment2.", "accum.", "stat.", "velocity.",
+    "learning_rate",
+)  # fmt: skip
 STATE_NAMES = ("global_step", "momentum", "sums", "scale_sense", "epoch_num", "step_num", "loss_scale")
 MAX_NAMED = 3  # tensors that an error lists by name
 
@@ -60,6 +65,11 @@ def digest(tensors: Mapping[str, np.ndarray]) -> str:
 def tensors_of(cell: nn.Cell) -> dict[str, np.ndarray]:
     """A cell's parameters, as arrays on the host."""
     return {p.name: np.array(p.asnumpy(), order="C") for p in cell.get_parameters()}
+
+
+def nonfinite(tensors: Mapping[str, np.ndarray]) -> list[str]:
+    """The names of those that hold an infinity or a NaN."""
+    return [name for name, value in tensors.items() if not np.isfinite(value).all()]
 
 
 def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
@@ -141,12 +151,26 @@ def _read_ckpt(path: Path) -> dict[str, np.ndarray]:
     return {name: value.asnumpy() for name, value in loaded.items() if hasattr(value, "asnumpy")}
 
 
-def load_network(network: nn.Cell, checkpoint: Checkpoint) -> None:
-    """Put the checkpoint's weights into the network: all of them, or CheckpointError with the names."""
+def load_network(network: nn.Cell, checkpoint: Checkpoint, averaged: bool = False) -> None:
+    """Put the checkpoint's weights into the network: all of them, or CheckpointError with the names.
+
+    `averaged`: their moving average instead (--use-ema).
+    """
+    if averaged:
+        checkpoint = _averages(checkpoint)
     wanted = {p.name: p for p in network.get_parameters()}
     extra = [name for name in checkpoint.network_names if name not in wanted]
     _refuse(checkpoint.path, "holds weights that this network does not have", extra)
     _assign(wanted, checkpoint)
+
+
+def _averages(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with the averages in the places of the weights that they average."""
+    names = checkpoint.network_names
+    if not any(EMA_PREFIX + name in checkpoint.tensors for name in names):
+        raise CheckpointError(f"{checkpoint.path} holds no averaged weights (--ema); leave out --use-ema")
+    tensors = {name: checkpoint.tensors[EMA_PREFIX + name] for name in names}
+    return dataclasses.replace(checkpoint, tensors=tensors)
 
 
 def load_training_state(step: nn.Cell, checkpoint: Checkpoint) -> None:
@@ -189,7 +213,7 @@ def check_model(checkpoint: Checkpoint, config: Config) -> None:
     v1 and v1.5 have the same tensors, so names and shapes alone would not tell.
     """
     then = checkpoint.meta.get("config", {})
-    for name in ("arch", "num-layers", "batchnorm-eps"):
+    for name in ("arch", "num-layers", "num-groups", "width-per-group", "batchnorm-eps"):
         now = config.flat()[name]
         if name in then and then[name] != now:
             raise CheckpointError(f"{checkpoint.path} was trained with --{name} {then[name]}, not {now}")

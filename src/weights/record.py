@@ -10,8 +10,9 @@ from src.errors import CheckpointError
 
 # Options that a network must be used with as it was trained.
 NETWORK_OPTIONS = (
-    "arch", "num-layers", "num-classes", "batchnorm-eps", "batchnorm-mom",
+    "arch", "num-layers", "num-groups", "width-per-group", "num-classes", "batchnorm-eps", "batchnorm-mom",
     "image-shape", "rgb-mean", "rgb-std", "data-val-resize", "interpolation",
+    "image-size-steps", "val-image-size", "val-interpolation", "test-flips",
 )  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def test_a_missing_file_and_one_that_is_no_python_are_wrong_options(folders, tmp
         ("PIXELS, i", "PIXELS[..., :1], i", r"an array \(40, 40, 1\)"),
         ("PIXELS, i", "PIXELS[:0], i", r"an array \(0, 40, 3\)"),
         ("PIXELS, i", "'a.png', i", r"its image is str 'a\.png'"),
-        ("PIXELS, i", "b'<html>', i", "row 0: its image cannot be decoded"),
+        ("PIXELS, i", "b'<html>', i", "row 0: its image is not an image"),
         ("i % 2", "2", r"row 0: label 2 is outside 0\.\.1"),
         ("i % 2", "-1", "label -1 is outside"),
         ("i % 2", "0.5", r"its label is float '0\.5', not a whole number"),
@@ -305,3 +305,25 @@ def test_the_page_shows_a_source_that_works(tmp_path, folders):
     splits = open_splits(config(tmp_path, tmp_path / "arrays.py"), train=True, val=True)
     assert (len(splits.train), len(splits.val)) == (8, 2)
     assert splits.val.row(1)[1] == 1
+
+
+FILES = """
+import io
+from PIL import Image
+def saved(form):
+    buffer = io.BytesIO()
+    Image.new("RGB", (40, 40), (200, 30, 30)).save(buffer, form)
+    return buffer.getvalue()
+FILES = [saved("JPEG"), saved("GIF"), saved("JPEG")[:300], saved("PNG")]
+"""
+
+
+def test_image_files_are_checked_and_made_readable_as_those_of_a_folder(folders, write):
+    """The third would end the process inside MindSpore's decoder, which cannot read the second at all."""
+    file = write(FILES + GOOD.replace("return PIXELS, i % 2", "return FILES[i], i % 2"))
+    train = open_splits(config(folders, file), train=True, val=False).train
+    assert train.row(0)[0][:2].tobytes() == b"\xff\xd8"
+    assert train.row(1)[0][:4].tobytes() == b"\x89PNG"
+    with pytest.raises(DataError, match="row 2: its image cannot be decoded"):
+        train.row(2)
+    assert "row 2" in str(train.row_fault)

@@ -134,3 +134,36 @@ def test_synthetic_labels_follow_from_the_image_in_both_splits():
     assert np.mean([k == label for k, (_, label) in zip(nearest, rows)]) > 0.9
     assert {int(label) for _, label in rows} == set(range(5))
     assert (train.row(3)[0] == train.row(3)[0]).all()
+
+
+def test_images_have_the_size_of_the_epoch(records):
+    """Progressive resizing; mixing boxes are drawn for the same size."""
+    data = dataclasses.replace(CONFIG.data, image_shape=(3, 24, 24), image_size_steps=("32@1", "40@3"))
+    config = dataclasses.replace(CONFIG, data=data, training=Training(batch_size=8, cutmix=1.0, num_epochs=5))
+    sides = []
+    for epoch in range(4):
+        images, _, mixing = train_batches(records, epoch, config=config)[0]
+        assert images.shape[2] == images.shape[3]
+        assert mixing[:, 3:5].max() <= images.shape[2]
+        sides.append(images.shape[2])
+    assert sides == [24, 32, 32, 40]
+    assert val_batches(records, config)[0][0].shape == (8, 3, 40, 40)
+
+
+@pytest.mark.parametrize("backend", ["mindrecord", "imagefolder", "pixels"])
+def test_every_backend_has_every_augmentation(backend, digits, records):
+    everything = Augmentation(
+        max_random_rotate_angle=10.0, max_random_shear_ratio=0.1, max_random_h=20.0, max_random_s=30.0,
+        max_random_l=30.0, brightness=0.2, contrast=0.2, saturation=0.2, pca_noise=0.1,
+        auto_augment="randaugment", random_erasing=0.5,
+    )  # fmt: skip
+    source = {
+        "mindrecord": lambda: records,
+        "imagefolder": lambda: ImageFolderSource.scan(digits / "images" / "val"),
+        "pixels": lambda: SyntheticSource(64, 4, (32, 32)),
+    }[backend]()
+    config = dataclasses.replace(CONFIG, augmentation=everything)
+    first, again, plain = (train_batches(source, config=c)[0][0] for c in (config, config, CONFIG))
+    assert (first == again).all()
+    assert (first != plain).mean() > 0.5
+    assert np.isfinite(first).all()

@@ -63,7 +63,7 @@ def test_a_random_crop_has_the_size_and_spread_that_was_asked_for(fused):
                                   min_random_aspect_ratio=1.0, max_random_aspect_ratio=1.0),
     )  # fmt: skip
     starts = []
-    for out in apply_many(train_ops(config, encoded=True), photo(400, 400), 8):
+    for out in apply_many(train_ops(config, True, config.train_size(0), seed=1), photo(400, 400), 8):
         assert out.shape == (3, 64, 64)
         # A quarter of the area of a square is half its width: half of the ramp is seen.
         assert out[0, :, -1].mean() - out[0, :, 0].mean() == pytest.approx(127, abs=8)
@@ -78,7 +78,7 @@ def test_mirroring_flips_about_half_of_the_images():
         data=dataclasses.replace(PLAIN, image_shape=(3, 64, 64)),
         augmentation=Augmentation(random_resized_crop=False),
     )
-    outs = apply_many(train_ops(config, encoded=True), photo(80, 80), 60)
+    outs = apply_many(train_ops(config, True, config.train_size(0), seed=1), photo(80, 80), 60)
     flipped = sum(out[0, 0, 0] > 128 for out in outs)
     assert 12 < flipped < 48
 

@@ -1,39 +1,28 @@
-"""The networks: published sizes, the published start, and the values of an independent implementation."""
+"""ResNet and ResNeXt: published sizes and start, and the values of an independent implementation."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.golden import spec
+from tests.models.networks import GOLDEN, Comparison, build, golden_network
+
+__all__ = ["golden_network"]  # other tests find it here
 
 PARAMETERS = {18: 11_689_512, 34: 21_797_672, 50: 25_557_032, 101: 44_549_160, 152: 60_192_808}
-TORCH = {"gamma": "weight", "beta": "bias", "moving_mean": "running_mean", "moving_variance": "running_var"}
-STATIC = [
-    "resnet18_v1.5@64",
-    pytest.param("resnet50_v1@64", marks=pytest.mark.slow),
-    "resnet50_v1.5@64",
+# torchvision's resnext101_64x4d and wide_resnet50_2, for other groups and widths.
+GROUPED_PARAMETERS = [
+    (50, 32, 4, 25_028_904),
+    pytest.param(101, 32, 4, 44_177_704, marks=pytest.mark.slow),
+    pytest.param(101, 64, 4, 83_455_272, marks=pytest.mark.slow),
+    pytest.param(50, 1, 128, 68_883_240, marks=pytest.mark.slow),
 ]
-
-
-def build(arch: str, layers: int, classes: int):
-    from src import models
-    from src.config import Model
-
-    return models.build(Model(arch=arch, num_layers=layers), classes)
-
-
-def golden_network(key: str, classes: int):
-    """The network of a golden entry with the golden weights."""
-    import mindspore as ms
-
-    name, version = key.split("@")[0].rsplit("_", 1)
-    network = build({"v1": "resnetv1", "v1.5": "resnetv15"}[version], int(name[len("resnet") :]), classes)
-    for p in network.get_parameters():
-        head, tail = p.name.rsplit(".", 1)
-        value = spec.param_value(f"{head}.{TORCH.get(tail, tail)}", p.shape, key.split("@")[0])
-        p.set_data(ms.Tensor(value))
-    return network
+FAST = ("resnet18_v1.5@64", "resnext50_32x4d_v1.5@64")
+STATIC = [
+    key if key in FAST else pytest.param(key, marks=pytest.mark.slow)
+    for key in GOLDEN["static"]
+    if key.startswith("res")
+]
 
 
 @pytest.mark.parametrize("layers", PARAMETERS)
@@ -42,17 +31,24 @@ def test_parameter_counts_are_the_published_ones(graph_mode, layers):
     assert sum(p.size for p in network.trainable_params()) == PARAMETERS[layers]
 
 
+@pytest.mark.parametrize(("layers", "groups", "width", "parameters"), GROUPED_PARAMETERS)
+def test_parameter_counts_follow_groups_and_their_width(graph_mode, layers, groups, width, parameters):
+    network = build("resnextv15", layers, 1000, num_groups=groups, width_per_group=width)
+    assert sum(p.size for p in network.trainable_params()) == parameters
+
+
 def test_num_classes_is_respected(graph_mode):
     assert build("resnetv15", 18, 7).fc.weight.shape == (7, 512)
 
 
-def test_v1_and_v15_stride_in_different_convolutions(graph_mode):
-    def strides(arch):
-        block = build(arch, 50, 10).layer2[0]
+@pytest.mark.parametrize("family", ["resnet", "resnext"])
+def test_v1_and_v15_stride_in_different_convolutions(graph_mode, family):
+    def strides(version):
+        block = build(f"{family}{version}", 50, 10).layer2[0]
         return [getattr(block, f"conv{i}").stride[0] for i in (1, 2, 3)]
 
-    assert strides("resnetv1") == [2, 1, 1]
-    assert strides("resnetv15") == [1, 2, 1]
+    assert strides("v1") == [2, 1, 1]
+    assert strides("v15") == [1, 2, 1]
 
 
 def test_the_start_is_he_normal_with_silent_branches(graph_mode):
@@ -62,15 +58,27 @@ def test_the_start_is_he_normal_with_silent_branches(graph_mode):
     network = build("resnetv15", 50, 1000)
     weights = {p.name: p.asnumpy() for p in network.get_parameters()}
     for name in ("conv1.weight", "layer3.0.conv2.weight", "layer4.2.conv3.weight", "fc.weight"):
-        fan_in = np.prod(weights[name].shape[1:])
-        assert weights[name].std() == pytest.approx((2 / fan_in) ** 0.5, rel=0.03), name
-        assert abs(weights[name].mean()) < 0.03 * (2 / fan_in) ** 0.5 + 1e-4, name
+        assert_he_normal(weights, name)
     assert (weights["fc.bias"] == 0).all()
     assert (weights["layer1.0.bn3.gamma"] == 0).all()
     assert (weights["layer1.0.bn2.gamma"] == 1).all()
     assert (weights["layer1.0.downsample.1.gamma"] == 1).all()
     assert (weights["bn1.beta"] == 0).all()
     assert (weights["bn1.moving_variance"] == 1).all()
+
+
+def assert_he_normal(weights, name):
+    """Standard deviation sqrt(2 / fan-in), the fan-in being all that one output sums over."""
+    fan_in = np.prod(weights[name].shape[1:])
+    assert weights[name].std() == pytest.approx((2 / fan_in) ** 0.5, rel=0.03), name
+    assert abs(weights[name].mean()) < 0.03 * (2 / fan_in) ** 0.5 + 1e-4, name
+
+
+def test_a_grouped_convolution_starts_from_the_fan_in_of_its_group(graph_mode):
+    network = build("resnextv15", 50, 10)
+    weights = {p.name: p.asnumpy() for p in network.get_parameters()}
+    assert weights["layer3.1.conv2.weight"].shape == (512, 16, 3, 3)
+    assert_he_normal(weights, "layer3.1.conv2.weight")
 
 
 def test_the_same_seed_gives_the_same_weights(graph_mode):
@@ -85,41 +93,50 @@ def test_the_same_seed_gives_the_same_weights(graph_mode):
 
 
 @pytest.mark.parametrize("key", STATIC)
-def test_logits_losses_gradients_and_statistics_equal_the_independent_ones(graph_mode, golden, key):
+def test_logits_losses_gradients_and_statistics_equal_the_independent_ones(graph_mode, key):
+    comparison = Comparison(key)
+    comparison.evaluation()
+    comparison.training()
+
+
+def test_a_label_smoothing_over_the_other_classes_alone_would_be_noticed():
+    for key, wanted in GOLDEN["static"].items():
+        trap = wanted["trap_train_loss_smooth_k_minus_1"]
+        if wanted["classes"] == 10:  # of 1000 classes the difference is beyond float32
+            with pytest.raises(AssertionError):
+                np.testing.assert_allclose(trap, wanted["train_loss_smooth"], rtol=3e-5, err_msg=key)
+
+
+@pytest.mark.slow
+def test_another_epsilon_of_batch_norm_is_noticed_and_gives_what_the_independent_one_gives(graph_mode):
+    key = "resnet50_v1.5@64"
+    trap = GOLDEN["traps"][f"{key} bn_eps=1e-3"]
+    comparison = Comparison(key, golden_network(key, 10, batchnorm_eps=1e-3))
+    logits = comparison.network.set_train(False)(comparison.images).asnumpy()
+    atol = 5e-6 * comparison.wanted["eval_logits"]["max_abs"]
+    np.testing.assert_allclose(logits[0, :5], trap["eval_logits_row0"], rtol=0, atol=atol)
+    with pytest.raises(AssertionError):
+        comparison.evaluation()
+    with pytest.raises(AssertionError):
+        comparison.training()
+
+
+def test_momentum_is_the_share_of_the_old_statistics_that_is_kept(graph_mode):
     import mindspore as ms
 
-    from src.train.loss import WithLossCell, training_loss
+    norm = build("resnetv15", 18, 10, batchnorm_mom=0.25).bn1.set_train(True)
+    x = np.random.RandomState(0).standard_normal((4, 64, 5, 5)).astype(np.float32) + 3
+    norm(ms.Tensor(x))
+    np.testing.assert_allclose(norm.moving_mean.asnumpy(), 0.75 * x.mean((0, 2, 3)), rtol=1e-5)
+    variance = 0.25 + 0.75 * x.var((0, 2, 3), ddof=1)  # from 1; of the batch, the unbiased one
+    np.testing.assert_allclose(norm.moving_variance.asnumpy(), variance, rtol=1e-5)
 
-    wanted = golden["static"][key]
-    images, labels = spec.static_batch(wanted["batch"], wanted["size"], wanted["classes"])
-    assert spec.crc(images) == wanted["input_crc32"]
-    network = golden_network(key, wanted["classes"])
-    x, y = ms.Tensor(images), ms.Tensor(labels.astype(np.int32))
 
-    logits = network.set_train(False)(x).asnumpy()
-    scale = wanted["eval_logits"]["max_abs"]
-    assert logits[:, :5] == pytest.approx(np.array(wanted["eval_logits"]["first5"]), abs=5e-6 * scale)
+@pytest.mark.slow
+def test_resnet18_learns_32_images_by_heart(graph_mode):
+    """The other networks take longer: `python -m benchmarks.overfit`."""
+    from benchmarks.overfit import learn
 
-    network.set_train(True)
-    cell = WithLossCell(network, training_loss(0.1))
-    weights = ms.ParameterTuple(network.trainable_params())
-    (loss, _), gradients = ms.value_and_grad(cell, None, weights, has_aux=True)(x, y)
-    assert float(loss.asnumpy()) == pytest.approx(wanted["train_loss_smooth"], rel=3e-5)
-    assert float(loss.asnumpy()) != pytest.approx(wanted["trap_train_loss_smooth_k_minus_1"], rel=3e-5)
-
-    squares = {}
-    for p, g in zip(weights, gradients):
-        head, tail = p.name.rsplit(".", 1)
-        squares[f"{head}.{TORCH.get(tail, tail)}"] = float((g.asnumpy().astype(np.float64) ** 2).sum())
-    squares["ALL"] = sum(squares.values())
-    for name, norm in wanted["grad_norms"].items():
-        assert squares[name] ** 0.5 == pytest.approx(norm, rel=3e-3), name
-
-    statistics = wanted["bn_after_one_forward"]
-    for suffix, name in (("moving_mean", "running_mean_norm"), ("moving_variance", "running_var_norm")):
-        total = sum(
-            float((p.asnumpy().astype(np.float64) ** 2).sum())
-            for p in network.get_parameters()
-            if p.name.endswith(suffix)
-        )
-        assert total**0.5 == pytest.approx(statistics[name], rel=2e-6), name
+    learnt = learn("resnetv15-18", steps=60, lr=0.256, size=64)
+    assert learnt.steps is not None
+    assert learnt.losses[-1] < learnt.losses[0] / 2

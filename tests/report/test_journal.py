@@ -72,3 +72,13 @@ def test_a_silent_journal_writes_and_says_nothing(tmp_path, capsys, monkeypatch)
     journal.finish("done", {})
     assert capsys.readouterr() == ("", "")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_line_of_an_epoch_tells_skipped_updates_and_the_average_only_where_there_are_any():
+    from src.report.journal import remarks
+
+    assert remarks({"train.loss": 1.0, "train.skipped_steps": 0.0, "train.loss_scale": 65536.0}) == ""
+    one = {"train.skipped_steps": 1.0, "val.ema_top1": 0.5}
+    assert remarks(one) == "ema top1 50.00 %, 1 update skipped: gradients not finite"
+    several = {"train.skipped_steps": 3.0, "train.loss_scale": 8192.0}
+    assert remarks(several) == "3 updates skipped: gradients not finite, loss scale now 8192"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -41,7 +39,7 @@ def test_a_step_is_timed_apart_from_its_wait_and_from_the_work_between(monkeypat
     from src.train import callbacks
 
     now = [100.0]
-    monkeypatch.setattr(callbacks.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(callbacks.timing.time, "perf_counter", lambda: now[0])
     record = EpochRecord(3)
     step_clock, data_clock = callbacks.StepClock(record), callbacks.DataClock(record)
     step_clock.on_train_epoch_begin(None)
@@ -58,28 +56,83 @@ def test_a_step_is_timed_apart_from_its_wait_and_from_the_work_between(monkeypat
 
 
 def test_losses_are_averaged_over_steps_not_over_windows():
-    from src.train.callbacks import AverageLoss
+    from src.train.callbacks import Sums
 
     record = EpochRecord(5)
-    callback = AverageLoss(record, Step([8.0, 4, 3, 4], [1.0, 1, 0, 1]), World(), every=4)
+    callback = Sums(record, Step([8.0, 4, 3, 4, 32, 0], [1.0, 1, 0, 1, 8, 1]), World(), every=4)
     windows = []
     for _ in range(5):
         done(record, 1)
         callback.on_train_step_end(None)
-        windows.append(record.window_loss)
-    assert windows == [0, 0, 0, 8 / 4, 1.0]
+        windows.append((record.window_loss, record.window_steps))
+    assert windows == [(0, 0), (0, 0), (0, 0), (8 / 4, 4), (1.0, 1)]
     assert record.loss / record.steps == 9 / 5
-    assert (record.top1, record.top5) == (3, 5)
+    assert (record.top1, record.top5, record.counted, record.skipped) == (3, 5, 40, 1)
 
 
-@pytest.mark.parametrize("loss", [math.nan, math.inf])
-def test_a_loss_that_is_no_number_ends_training(loss):
-    from src.train.callbacks import AverageLoss
+def test_sums_are_over_devices_and_a_skipped_update_is_one_of_all():
+    class Two(World):
+        def sum(self, values):
+            return [2 * value for value in values]
 
-    callback = AverageLoss(done(EpochRecord(4), 4), Step([loss, 4, 0, 0]), World(), every=2)
-    with pytest.raises(DivergedError, match="--lr") as error:
-        callback.on_train_step_end(None)
-    assert error.value.exit_code == 4
+    from src.train.callbacks import Sums
+
+    record = done(EpochRecord(4), 4)
+    Sums(record, Step([8.0, 4, 3, 4, 32, 1]), Two(0, 2), every=4).on_train_step_end(None)
+    assert (record.window_loss, record.top1, record.counted, record.skipped) == (2.0, 6, 64, 1)
+
+
+def diverged(streak: int, window_loss, most: int = 3, steps: int = 4):
+    """The error after a window with these results, or None."""
+    from src.train.callbacks import StopOnDivergence
+
+    class Broken(Step):
+        def take_streak(self):
+            return streak
+
+    record = done(EpochRecord(8), steps)
+    record.window_loss, record.window_steps = window_loss, steps
+    training = Training(disp_batches=4, max_nonfinite_steps=most)
+    try:
+        StopOnDivergence(record, Broken(), training).on_train_step_end(None)
+    except DivergedError as error:
+        return error
+    return None
+
+
+def test_so_many_steps_in_a_row_without_finite_gradients_end_training():
+    error = diverged(streak=3, window_loss=2.0)
+    assert error.exit_code == 4
+    for word in ("3 steps in a row", "--max-nonfinite-steps 3", "--lr", "epoch 1"):
+        assert word in str(error)
+    assert diverged(streak=2, window_loss=2.0) is None
+    assert diverged(streak=1, window_loss=2.0, most=1) is not None
+    assert diverged(streak=3, window_loss=2.0, steps=3) is None, "decided every --disp-batches steps"
+
+
+def test_losses_none_of_which_is_a_number_end_training():
+    assert "not one loss of the last 4 steps" in str(diverged(streak=0, window_loss=None))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_broken_state_is_never_saved(graph_mode, value):
+    from mindspore import nn
+
+    from src.train.assigning import assign
+    from src.train.callbacks import StopOnBrokenState
+
+    network = nn.SequentialCell(nn.BatchNorm2d(3))
+    callback = StopOnBrokenState(done(EpochRecord(1), 1), network)
+    callback.on_train_epoch_end(None)
+    assign(network[0].moving_mean, np.array([0, value, 0]))
+    with pytest.raises(DivergedError, match="moving_mean"):
+        callback.on_train_epoch_end(None)
+
+
+def test_the_position_in_the_schedule_counts_updates():
+    record = EpochRecord(6, accumulation=3, epoch=2)
+    positions = [done(record, 1).position for _ in range(6)]
+    assert positions == [2, 2, 2, 2.5, 2.5, 2.5]
 
 
 def test_a_signal_stops_at_the_next_step():
@@ -118,17 +171,20 @@ class Saved:
         from src.train import callbacks
 
         self.names: list[str] = []
-        monkeypatch.setattr(callbacks.checkpoint, "tensors_of", lambda step: {"a": np.zeros(1)})
-        monkeypatch.setattr(callbacks.checkpoint, "save", lambda path, *rest: self.names.append(path.stem))
+        monkeypatch.setattr(callbacks.saving.checkpoint, "tensors_of", lambda step: {"a": np.zeros(1)})
+        monkeypatch.setattr(
+            callbacks.saving.checkpoint, "save", lambda path, *rest: self.names.append(path.stem)
+        )
 
 
-def checkpoints(tmp_path, frequency, scores, monkeypatch, losses=None):
+def checkpoints(tmp_path, frequency, scores, monkeypatch, losses=None, ema_scores=None):
     """What each epoch saves when validation gives these scores, and the best in the end."""
     from src.train.callbacks import Checkpoints
     from src.weights.resume import checkpoint_path
 
     saved, meta = Saved(monkeypatch), {"best": None}
-    config = Config(training=Training(), output=Output(workspace=tmp_path, save_frequency=frequency))
+    training = Training(ema=0.9 if ema_scores else 0.0)
+    config = Config(training=training, output=Output(workspace=tmp_path, save_frequency=frequency))
     record = EpochRecord(1)
     callback = Checkpoints(record, None, config, lambda which: checkpoint_path(config, which), meta)
     each = []
@@ -136,6 +192,8 @@ def checkpoints(tmp_path, frequency, scores, monkeypatch, losses=None):
         record.restart(epoch)
         done(record, 1)
         record.metrics = {"val.top1": score, "val.loss": (losses or [1.0] * len(scores))[epoch]}
+        if ema_scores:
+            record.metrics.update({"val.ema_top1": ema_scores[epoch], "val.ema_loss": 1.0})
         before = len(saved.names)
         callback.on_train_epoch_end(None)
         each.append(saved.names[before:])
@@ -148,6 +206,11 @@ def test_the_best_is_the_first_of_equals_and_the_last_is_always_there(tmp_path, 
     assert each == [improved, improved, other, other]
     assert meta["best"] == {"epoch": 1, "top1": 0.7, "file": "model_best.safetensors"}
     assert meta["epochs_done"] == 4
+
+
+def test_with_an_average_of_the_weights_the_best_is_where_the_average_is(tmp_path, monkeypatch):
+    _, meta = checkpoints(tmp_path, -1, [0.9, 0.5, 0.5], monkeypatch, ema_scores=[0.1, 0.6, 0.4])
+    assert meta["best"] == {"epoch": 1, "top1": 0.6, "file": "model_best.safetensors", "weights": "ema"}
 
 
 def test_every_kth_epoch_is_kept_under_its_number(tmp_path, monkeypatch):
@@ -176,18 +239,18 @@ def test_an_epoch_that_was_stopped_is_neither_saved_nor_reported(tmp_path, monke
 
 
 def test_statistics_are_averaged_over_ranks(graph_mode):
-    from mindspore import nn
-
     from src.train.callbacks import AverageStatistics
+    from tests.train.test_step import small
 
     class Two(World):
         def mean_arrays(self, arrays):
             return [(array + 1.0) / 2 for array in arrays]
 
-    network = nn.SequentialCell(nn.BatchNorm2d(3))
-    AverageStatistics(done(EpochRecord(1), 1), network, Two(0, 2)).on_train_epoch_end(None)
-    found = {p.name.rsplit(".", 1)[1]: p.asnumpy().tolist() for p in network.get_parameters()}
-    assert found["moving_mean"] == [0.5] * 3
-    assert found["moving_variance"] == [1.0] * 3
-    assert found["gamma"] == [1.0] * 3
-    assert found["beta"] == [0.0] * 3
+    _, step = small(Training(ema=0.9))
+    AverageStatistics(done(EpochRecord(1), 1), step, Two(0, 2)).on_train_epoch_end(None)
+    found = {p.name: p.asnumpy().tolist() for p in step.get_parameters()}
+    for prefix in ("", "ema."):
+        assert found[f"{prefix}1.moving_mean"] == [0.5] * 6
+        assert found[f"{prefix}1.moving_variance"] == [1.0] * 6
+        assert found[f"{prefix}1.gamma"] == [1.0] * 6
+        assert found[f"{prefix}1.beta"] == [0.0] * 6
