@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -29,26 +28,24 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def seal(path: Path) -> dict[str, Any]:
-    """Flush a finished file and its index to the disk, make them readable for all, and sum them up."""
-    files = path, Path(f"{path}.db")
-    with ThreadPoolExecutor(1) as beside:  # the disk works while the sums are made
-        flushed = [beside.submit(flush, file) for file in files]
-        sha256, index_sha256 = map(checksum, files)
-        for task in flushed:
-            task.result()
-    num_bytes, index_num_bytes = (file.stat().st_size for file in files)
+    """Make a finished file and its index readable for all, and sum them up; see also `flush`."""
+    index = Path(f"{path}.db")
+    for file in (path, index):
+        file.chmod(0o644)  # whatever the umask: other users and containers read records too
     return {
-        "num_bytes": num_bytes,
-        "index_num_bytes": index_num_bytes,
-        "sha256": sha256,
-        "index_sha256": index_sha256,
+        "num_bytes": path.stat().st_size,
+        "index_num_bytes": index.stat().st_size,
+        "sha256": checksum(path),
+        "index_sha256": checksum(index),
     }
 
 
-def flush(file: Path) -> None:
-    file.chmod(0o644)  # whatever the umask: other users and containers read records too
-    with open(file, "rb") as handle:
-        os.fsync(handle.fileno())
+def flush(path: Path) -> None:
+    """Return when a file and its index, where there are any, are on the disk.  Raises OSError."""
+    for file in (path, Path(f"{path}.db")):
+        if file.exists():
+            with open(file, "rb") as handle:
+                os.fsync(handle.fileno())
 
 
 def is_intact(folder: Path, report: dict[str, Any]) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import time
 import traceback
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
 from children import leave_if_orphaned, orders
 from failure import DATA_UNUSABLE, OTHER, ConvertError, DiskFull, is_disk_full
+from record_files import flush
 from shards import Job, PageTooSmall, Report, RowAtHand, write_shard
 from watch import ReadAtHand, WatchedPlugIn
 
@@ -36,10 +38,25 @@ def serve(connection: Connection, job: Job, at_hand: RowAtHand, asked: ReadAtHan
             leave_if_orphaned(parent)
             send_news()
 
-    for index, killers in orders(connection, parent):
-        answer = attempt(job, index, report, at_hand, killers)
-        send_news()
-        connection.send(answer)
+    with ThreadPoolExecutor(1) as disk:  # it takes one shard while the next one is written
+        flushed = []
+        for index, killers in orders(connection, parent):
+            answer = attempt(job, index, report, at_hand, killers)
+            send_news()
+            connection.send(answer)
+            flushed.append(disk.submit(flush, job.folder / job.names[index]))
+        connection.send(outcome(flushed))
+
+
+def outcome(flushed: list[Future]) -> tuple:
+    """Wait for the disk."""
+    try:
+        for task in flushed:
+            task.result()
+    except OSError as error:
+        sentence = f"{error.filename or 'the records'} did not reach the disk: {error.strerror}"
+        return ("full", sentence) if is_disk_full(error) else ("failed", sentence, OTHER)
+    return ("flushed",)
 
 
 def attempt(job: Job, index: int, report: Report, at_hand: RowAtHand, killers: dict) -> tuple:

@@ -36,13 +36,14 @@ class Worker(Child):
         self.at_hand, self.asked, self.patience = RowAtHand(), ReadAtHand(), Patience()
         self.shard: Optional[int] = None
         self.num_heard = 0
+        self.gone = False  # all that it wrote is on the disk
         super().__init__(serve, job, self.at_hand, self.asked, os.getpid())
 
     @property
     def place(self) -> str:
-        return (
-            "before its first shard" if self.shard is None else f"while writing {self.job.names[self.shard]}"
-        )
+        if self.shard is None:
+            return "while its last shards went to the disk"
+        return f"while writing {self.job.names[self.shard]}"
 
     def give(self, shard: Optional[int], killers: Killers) -> None:
         self.shard = shard
@@ -89,14 +90,14 @@ class Crew:
 
     def work(self) -> None:
         """One round: hear all workers that have something to say, and look at all others."""
-        busy = {worker.connection: worker for worker in self.workers if worker.shard is not None}
+        busy = {worker.connection: worker for worker in self.workers if not worker.gone}
         for connection in wait(list(busy), timeout=REPORT_EVERY_S):
             worker = busy[connection]
             try:
                 self.hear(worker, *worker.hear())
             except WorkerDied as death:
                 self.replace(worker, death)
-        for worker in [worker for worker in self.workers if worker.shard is not None]:
+        for worker in [worker for worker in self.workers if not worker.gone]:
             what, where = worker.doing
             if worker.patience.with_state((what, where)) > self.timeout_s:
                 self.end_waiting(worker, what, where)
@@ -131,6 +132,8 @@ class Crew:
             self.reports[index] = report
             self.progress.finished(report)
             worker.give(self.waiting.pop(0) if self.waiting else None, self.killers)
+        elif kind == "flushed":
+            worker.gone = True
         elif kind == "grow":
             raise PageTooSmall(*news)
         elif kind == "full":
@@ -158,7 +161,7 @@ def write_all(job: Job, num_workers: int, progress: Progress, timeout_s: int = I
     try:
         for _ in range(min(num_workers, len(job.shards))):
             crew.hire(crew.waiting.pop(0))
-        while len(crew.reports) < len(job.shards):
+        while not all(worker.gone for worker in crew.workers):
             crew.work()
     finally:
         for worker in crew.workers:

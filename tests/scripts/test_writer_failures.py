@@ -73,6 +73,25 @@ def test_a_broken_plugin_ends_the_run_with_a_sentence(name, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["p"]
 
 
+@pytest.mark.parametrize(
+    ("number", "words"), [(5, "did not reach the disk: Input/output error"), (28, "the disk is full")]
+)
+def test_a_disk_that_loses_what_it_took_ends_the_run(number, words, tmp_path):
+    """What fails after the writing, and beside it, counts before anything is published."""
+    head = (
+        "import os\nreal = os.fsync\ndef fsync(file):\n"
+        "    if os.readlink(f'/proc/self/fd/{file}').endswith('mindrecord1'):\n"
+        f"        raise OSError({number}, os.strerror({number}))\n"
+        "    real(file)\nos.fsync = fsync"
+    )
+    plugin = write_plugin(tmp_path / "p", "yield {'data': b'x', 'label': 0}", head)
+    options = ("--mindrecord_partitions", 3, "--mindrecord_workers", 1)
+    done = run(plugin, tmp_path / "out/out.mindrecord", *options)
+    assert done.returncode == 1, done.stderr
+    assert words in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["p"]
+
+
 def test_sigterm_leaves_nothing_behind(tmp_path):
     plugin = write_plugin(
         tmp_path / "p", f"open({str(tmp_path / 'p/at-work')!r}, 'w')\ntime.sleep(60)\nyield {{}}"

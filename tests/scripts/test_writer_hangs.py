@@ -96,7 +96,7 @@ def test_a_silent_flush_is_told_and_not_ended(monkeypatch):
     import workers
 
     class Worker:
-        shard, place = 0, "while writing x.mindrecord0"
+        shard, gone, place = 0, False, "while writing x.mindrecord0"
         doing = (workers.WRITING, (0, 0))
         patience = workers.Patience()
         process = type("Process", (), {"pid": 0})
