@@ -22,6 +22,7 @@ INDEX_BYTES, INDEX_BYTES_PER_ROW = 32 * KIB, 96  # measured; file names count wi
 # Index rows wait in memory, about half a kB each, until the page that they share is full.
 MOST_ROWS_AT_ONCE, PAGE_OF_MANY_ROWS = 1 << 15, 512 * KIB
 AUTO_SHARD_BYTES, AUTO_MOST_SHARDS, MOST_SHARDS = 64 * MIB, 64, 1000
+EQUAL_SHARES = 8  # many shards are a multiple of it: 2, 4 or 8 workers then have equally much to do
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,8 @@ def choose_layout(
     """`sizes`: (all bytes, largest row) where the plug-in knows them; `partitions`: None chooses."""
     if partitions is None:
         by_size = -(-sizes[0] // AUTO_SHARD_BYTES) if sizes else 1
+        if by_size > EQUAL_SHARES:
+            by_size = -(-by_size // EQUAL_SHARES) * EQUAL_SHARES
         by_rows = -(-num_tasks // MOST_ROWS_AT_ONCE)
         partitions = max(1, min(max(min(by_size, AUTO_MOST_SHARDS), by_rows), num_tasks, MOST_SHARDS))
     if partitions > num_tasks:

@@ -51,7 +51,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--partitions",
         type=partitions,
         metavar="P",
-        help="number of shards (auto: one for 64 MB, <= 64)",
+        help="number of shards (auto: one for 64 MB, 64 at most; many are a multiple of 8)",
     )
     add(
         "--mindrecord_workers",
