@@ -4,10 +4,9 @@
     python -m benchmarks.conversion [--archive FILE.tar] [--rows 10000] [--rounds 5] [--scratch DIR]
 
 The archive's JPEG files are copied to --rows files in class folders. In every round each command runs once,
-beginning with another one each time, so that the machine's drift hits all: `cp -r`; the converter with each of
-its checks; decoding every file with Pillow on the same number of processes; MXNet's indexed record writer on the
-same number of processes. Times are those of whole commands, imports and the end by `sync` included. Prints
-Markdown.
+beginning with another one each time, so that the machine's drift hits all: `cp -r`; the converter with each
+of its checks; decoding every file with Pillow, and MXNet's indexed record writer, on the same number of
+processes. Times are those of whole commands, imports and the end by `sync` included. Prints Markdown.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def prepare(config: Config, world_size: int) -> Prepared:
     if splits.train is not None:
         num_rows = min(len(splits.train), config.data.num_examples or len(splits.train))
         sampling.steps_per_epoch(num_rows, config.global_batch_size(world_size))
-        side = max(config.data.image_shape[1:])
+        side = min(max(config.train_size(epoch)) for epoch in range(training.num_epochs))
         if config.trains and training.batch_size == 1 and side <= TOTAL_STRIDE:
             raise DataError(
                 f"-b 1 with images of {TOTAL_STRIDE} pixels or fewer leaves batch norm one value a channel, "

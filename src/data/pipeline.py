@@ -35,10 +35,8 @@ class TrainPipeline:
         self.config, self.source, self.world, self.seed = config, source, world, seed
         self.workers = num_workers(config.pipeline.data_threads, world)
         self.rows = sampling.training_rows(len(source), config.data.num_examples, seed)
-        self.global_batch_size = training.batch_size * world.size
-        self.steps = sampling.steps_per_epoch(
-            len(self.rows), self.global_batch_size, training.benchmark_iters
-        )
+        self.images_per_step = training.batch_size * world.size
+        self.steps = sampling.steps_per_epoch(len(self.rows), self.images_per_step, training.benchmark_iters)
 
     def epoch(self, epoch: int) -> ds.Dataset:
         """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), exactly `steps` batches.

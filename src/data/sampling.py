@@ -41,7 +41,7 @@ def steps_per_epoch(num_rows: int, global_batch_size: int, limit: int | None = N
     if steps == 0:
         raise DataError(
             f"{num_rows} training images do not fill one global batch of {global_batch_size} "
-            "(devices x --batch-size); lower -b or use more images"
+            "(devices x --batch-size x --accumulation); lower -b or use more images"
         )
     return min(steps, limit) if limit else steps
 

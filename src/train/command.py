@@ -87,6 +87,7 @@ def _next_steps(config: Config, best: Any) -> list[str]:
         data_backend=config.data.data_backend,
         data_source=config.data.data_source,
         num_examples=config.data.num_examples,
+        on_bad_image=config.data.on_bad_image,
     )
     score = ["python", "eval.py", *load, *cli.to_argv(Config(data=folders))]
     classify = ["python", "train.py", "--mode", "pred", *load, "--data-pred", "IMAGE"]

@@ -27,7 +27,9 @@ class MovingAverage(nn.Cell):
     def construct(self) -> bool:
         for i in range(len(self.weights)):
             average = self.averages[i]
-            ops.assign(average, self.decay * average + (1 - self.decay) * self.weights[i])
+            # In this form weights that stay the same have themselves for an average; as float32 numbers,
+            # decay and 1 - decay do not add up to 1.
+            ops.assign(average, average + (1 - self.decay) * (self.weights[i] - average))
         return True
 
     @contextlib.contextmanager

@@ -8,12 +8,23 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
+from src.weights.checkpoint import EMA_PREFIX
+
 MOVING_STATISTICS = ("moving_mean", "moving_variance")
 
 
 def moving_statistics(network: nn.Cell) -> list[ms.Parameter]:
     """The parameters that hold them, in the network's order."""
     return [p for p in network.get_parameters() if p.name.endswith(MOVING_STATISTICS)]
+
+
+def changing_statistics(step: nn.Cell) -> list[ms.Parameter]:
+    """Those of batch norms that train, and of their moving averages; not those of frozen stages."""
+    frozen = set()
+    for _, cell in step.cells_and_names():
+        if isinstance(cell, nn.BatchNorm2d) and cell.use_batch_statistics is False:
+            frozen |= {cell.moving_mean.name, cell.moving_variance.name}
+    return [p for p in moving_statistics(step) if p.name.removeprefix(EMA_PREFIX) not in frozen]
 
 
 class KeptStatistics(nn.Cell):

@@ -238,13 +238,29 @@ def test_an_epoch_that_was_stopped_is_neither_saved_nor_reported(tmp_path, monke
     assert saved.names == []
 
 
-def test_statistics_are_averaged_over_ranks(graph_mode):
+class Two(World):
+    """The other rank's statistics are all 1."""
+
+    def mean_arrays(self, arrays):
+        return [(array + 1.0) / 2 for array in arrays]
+
+
+def test_statistics_of_frozen_stages_are_left_alone(graph_mode):
+    """A sum over ranks divided by their number need not give the same bits back."""
     from src.train.callbacks import AverageStatistics
     from tests.train.test_step import small
 
-    class Two(World):
-        def mean_arrays(self, arrays):
-            return [(array + 1.0) / 2 for array in arrays]
+    network, step = small(Training(ema=0.9))
+    network[1].use_batch_statistics = False
+    AverageStatistics(done(EpochRecord(1), 1), step, Two(0, 2)).on_train_epoch_end(None)
+    found = {p.name: p.asnumpy().tolist() for p in step.get_parameters()}
+    for prefix in ("", "ema."):
+        assert found[f"{prefix}1.moving_mean"] == [0.0] * 6
+
+
+def test_statistics_are_averaged_over_ranks(graph_mode):
+    from src.train.callbacks import AverageStatistics
+    from tests.train.test_step import small
 
     _, step = small(Training(ema=0.9))
     AverageStatistics(done(EpochRecord(1), 1), step, Two(0, 2)).on_train_epoch_end(None)

@@ -36,6 +36,20 @@ def test_it_starts_at_the_weights_and_follows_them_and_the_statistics(averaged):
         np.testing.assert_allclose(value, expected[name.removeprefix("ema.")], rtol=1e-6, atol=1e-7)
 
 
+def test_weights_that_stay_the_same_are_their_average_bit_for_bit(graph_mode):
+    from mindspore import nn
+
+    from src.train.ema import MovingAverage
+
+    network = nn.Dense(50, 20)
+    average = MovingAverage(network, 0.9999)
+    first = values(network.get_parameters())
+    for _ in range(100):
+        average()
+    for name, value in values(average.averages).items():
+        assert value.tobytes() == first[name.removeprefix("ema.")].tobytes()
+
+
 def test_it_takes_the_weights_places_for_a_while_and_gives_them_back_bit_for_bit(averaged):
     from src.train.assigning import assign
 

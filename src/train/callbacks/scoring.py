@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mindspore.train import Callback
 
 from src.train.assigning import assign
-from src.train.statistics import moving_statistics
+from src.train.statistics import changing_statistics
 
 if TYPE_CHECKING:
     from src.evaluate.validate import Validation
@@ -24,7 +24,7 @@ class AverageStatistics(Callback):
 
     def __init__(self, record: EpochRecord, step: TrainStep, world: World) -> None:
         self.record, self.world = record, world
-        self.statistics = moving_statistics(step)  # the network's, and those of a moving average of it
+        self.statistics = changing_statistics(step)  # the network's, and those of a moving average of it
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         if self.world.size == 1 or not self.record.complete:
