@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test test-fast check bench docs clean
+.PHONY: help venv demo test test-fast test-deep check bench docs clean
 
 VENV := .venv
 PY ?= $(VENV)/bin/python
@@ -24,6 +24,9 @@ demo: $(call ours,.demo) $(DEMO)/data/train/manifest.json  ## train on handwritt
 
 test: $(call ours,.dev)  ## run all tests
 	$(PY) -m pytest $(ARGS)
+
+test-deep: $(call ours,.dev)  ## run what `test` leaves out: the deepest networks
+	$(PY) -m pytest -m deep $(ARGS)
 
 test-fast: $(call ours,.dev)  ## run the tests that take no training run
 	$(PY) -m pytest -m "not slow" $(ARGS)

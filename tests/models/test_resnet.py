@@ -18,8 +18,9 @@ GROUPED_PARAMETERS = [
     pytest.param(50, 1, 128, 68_883_240, marks=pytest.mark.slow),
 ]
 FAST = ("resnet18_v1.5@64", "resnext50_32x4d_v1.5@64")
+DEEP = (pytest.mark.slow, pytest.mark.deep)  # 50 and 152 layers remain
 STATIC = [
-    key if key in FAST else pytest.param(key, marks=pytest.mark.slow)
+    key if key in FAST else pytest.param(key, marks=DEEP if "101" in key else pytest.mark.slow)
     for key in GOLDEN["static"]
     if key.startswith("res")
 ]

@@ -34,8 +34,15 @@ TOLERANCES = {
 # Told apart by nothing but 1e-6 of fc.bias: too little for the float32 error of the deeper network.
 SAME = {"resnet50_v1.5": {"base", "no_fc_bias_decay"}}
 FAST = [("resnet18_v1.5", "base")]
+DEEP = [("resnet50_v1.5", variant) for variant in ("nesterov", "wd05", "trap_wd05_bn_decayed")]
+
+
+def marks(case: tuple[str, str]) -> list:
+    return [] if case in FAST else [pytest.mark.slow] + [pytest.mark.deep] * (case in DEEP)
+
+
 CASES = [
-    pytest.param(arch, variant, marks=[] if (arch, variant) in FAST else [pytest.mark.slow])
+    pytest.param(arch, variant, marks=marks((arch, variant)))
     for arch in TOLERANCES
     for variant in VARIANTS
     # What the dense bias decays by has nothing to do with depth, and twelve steps of ResNet-50 are dear.
