@@ -12,13 +12,13 @@ from typing import Any
 from children import leave_if_orphaned, orders
 from failure import DATA_UNUSABLE, OTHER, ConvertError, DiskFull, is_disk_full
 from record_files import flush
-from shards import Job, PageTooSmall, Report, RowAtHand, write_shard
-from watch import ReadAtHand, WatchedPlugIn
+from shards import Job, PageTooSmall, Report, write_shard
+from watch import RowAtHand, WatchedPlugIn
 
 REPORT_EVERY_S = 0.3
 
 
-def serve(connection: Connection, job: Job, at_hand: RowAtHand, asked: ReadAtHand, parent: int) -> None:
+def serve(connection: Connection, job: Job, checked: RowAtHand, asked: RowAtHand, parent: int) -> None:
     plugin: Any = WatchedPlugIn(job.plugin, asked)
     job = dataclasses.replace(job, plugin=plugin)
     news = [0, 0, 0]
@@ -41,7 +41,7 @@ def serve(connection: Connection, job: Job, at_hand: RowAtHand, asked: ReadAtHan
     with ThreadPoolExecutor(1) as disk:  # it takes one shard while the next one is written
         flushed = []
         for index, killers in orders(connection, parent):
-            answer = attempt(job, index, report, at_hand, killers)
+            answer = attempt(job, index, report, checked, killers)
             send_news()
             connection.send(answer)
             flushed.append(disk.submit(flush, job.folder / job.names[index]))

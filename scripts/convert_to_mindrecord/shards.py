@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import mmap
 import sqlite3
 from collections import Counter
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from plugin import PlugIn
 from record_files import is_intact, seal
 from resume import ShardRecords
 from rows import checked_row, row_bytes, row_checksum
+from watch import RowAtHand
 
 LEAST_FREE = 12 << 20  # beyond what the files are expected to take
 Report = Callable[[int, int, int], None]  # so many more tasks, rows, bytes are done
@@ -56,24 +56,6 @@ class Job:
         return sum(len(self.tasks[index]) for index in self.shards)
 
 
-class RowAtHand:
-    """Tells the main process, through shared memory, whose image is being checked, should that be the end."""
-
-    def __init__(self) -> None:
-        self.memory = memoryview(mmap.mmap(-1, 24)).cast("q")  # checking, task, row
-
-    def check(self, task: int, row: int) -> None:
-        self.memory[1], self.memory[2] = task, row
-        self.memory[0] = 1
-
-    def checked(self) -> None:
-        self.memory[0] = 0
-
-    @property
-    def deadly(self) -> Optional[tuple[int, int]]:
-        return (self.memory[1], self.memory[2]) if self.memory[0] else None
-
-
 class Shard:
     """One shard in the making, and what is to be said of it."""
 
@@ -97,14 +79,14 @@ class Shard:
         try:
             if killed:
                 raise BadImage(f"ended the process that decoded it ({killed})")
-            self.at_hand.check(task, number)
+            self.at_hand.begin(task, number)
             self.check_images(row, name)
-            self.at_hand.checked()
+            self.at_hand.end()
             size = row_bytes(row)
             if size + ROW_OVERHEAD > LARGEST_PAGE:
                 raise BadImage(f"has {size} bytes, more than the 256 MiB that MindRecord can store in a row")
         except BadImage as error:
-            self.at_hand.checked()
+            self.at_hand.end()
             self.refused.append({"file": name, "reason": str(error)})
             return
         row = checked_row(row, self.job.plugin.schema, self.job.num_classes, place)

@@ -12,28 +12,29 @@ LONGEST_ROUND_S = 1.0  # the time of a stop by Ctrl-Z, or of a laptop that sleep
 STATES = {"R": "it computes", "S": "it waits", "D": "it waits for a disk or a network folder"}
 
 
-class ReadAtHand:
-    """Tells the main process, through shared memory, for which row the plug-in has been asked."""
+class RowAtHand:
+    """Tells the main process, through shared memory, which row a worker is busy with, in case it dies."""
 
     def __init__(self) -> None:
-        self.memory = memoryview(mmap.mmap(-1, 24)).cast("q")  # asked, task, row
+        self.memory = memoryview(mmap.mmap(-1, 24)).cast("q")  # busy, task, row
 
-    def ask(self, task: int, row: int) -> None:
+    def begin(self, task: int, row: int) -> None:
         self.memory[1], self.memory[2] = task, row
         self.memory[0] = 1
 
-    def given(self) -> None:
+    def end(self) -> None:
         self.memory[0] = 0
 
     @property
     def pending(self) -> Optional[tuple[int, int]]:
+        """(task, row), or None between two rows."""
         return (self.memory[1], self.memory[2]) if self.memory[0] else None
 
 
 class WatchedPlugIn:
     """The same plug-in, which says when it has been asked for a row and when it has given it."""
 
-    def __init__(self, plugin: Any, at_hand: ReadAtHand) -> None:
+    def __init__(self, plugin: Any, at_hand: RowAtHand) -> None:
         self.plugin, self.at_hand = plugin, at_hand
 
     def __getattr__(self, name: str) -> Any:
@@ -41,15 +42,15 @@ class WatchedPlugIn:
 
     def rows(self, task_id: int) -> Iterator[dict]:
         number = 0
-        self.at_hand.ask(task_id, number)
+        self.at_hand.begin(task_id, number)
         try:
             for row in self.plugin.rows(task_id):
-                self.at_hand.given()
+                self.at_hand.end()
                 yield row
                 number += 1
-                self.at_hand.ask(task_id, number)
+                self.at_hand.begin(task_id, number)
         finally:
-            self.at_hand.given()
+            self.at_hand.end()
 
 
 class Patience:

@@ -11,8 +11,8 @@ from children import Child, ChildDied
 from failure import ConvertError, DiskFull
 from progress import Progress
 from serving import REPORT_EVERY_S, serve
-from shards import Job, PageTooSmall, RowAtHand
-from watch import IMAGE_TIMEOUT_S, Patience, ReadAtHand, what_it_does
+from shards import Job, PageTooSmall
+from watch import IMAGE_TIMEOUT_S, Patience, RowAtHand, what_it_does
 
 MOST_KILLERS = 20  # images that end their worker; more, and it is not the images
 Killers = dict[tuple[int, int], str]
@@ -33,11 +33,11 @@ class Worker(Child):
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self.at_hand, self.asked, self.patience = RowAtHand(), ReadAtHand(), Patience()
+        self.checked, self.asked, self.patience = RowAtHand(), RowAtHand(), Patience()
         self.shard: Optional[int] = None
         self.num_heard = 0
         self.gone = False  # all that it wrote is on the disk
-        super().__init__(serve, job, self.at_hand, self.asked, os.getpid())
+        super().__init__(serve, job, self.checked, self.asked, os.getpid())
 
     @property
     def place(self) -> str:
@@ -55,7 +55,7 @@ class Worker(Child):
         try:
             return self.receive()
         except ChildDied as death:
-            at_hand = self.at_hand.deadly
+            at_hand = self.checked.pending
             if at_hand and not death.from_outside:
                 raise WorkerDied(at_hand, str(death)) from None
             how = f"was ended by signal {death.number} ({death})" if death.number else f"ended with {death}"
@@ -67,7 +67,7 @@ class Worker(Child):
     @property
     def doing(self) -> tuple[int, tuple[int, ...]]:
         """CHECKING or READING and (task, row), or WRITING and what changes while rows go by."""
-        if checking := self.at_hand.deadly:
+        if checking := self.checked.pending:
             return CHECKING, checking
         if reading := self.asked.pending:
             return READING, reading
