@@ -23,7 +23,6 @@ from resume import ShardRecords
 from rows import checked_row, row_bytes, row_checksum
 from watch import RowAtHand
 
-LEAST_FREE = 12 << 20  # beyond what the files are expected to take
 Report = Callable[[int, int, int], None]  # so many more tasks, rows, bytes are done
 
 

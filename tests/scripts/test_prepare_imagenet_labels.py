@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -166,6 +167,15 @@ def test_a_wrong_table_is_refused(ground_truth, tmp_path):
     }.items():
         with pytest.raises(ValueError, match=expected):
             read(ground_truth, tmp_path, "1\n1\n1\n", devkit=str(tmp_path / table))
+
+
+def test_a_table_without_what_reads_it_is_told(ground_truth, tmp_path, monkeypatch):
+    """scipy comes with MindSpore, and preparing data needs neither."""
+    monkeypatch.setitem(sys.modules, "scipy.io", None)
+    mat = tmp_path / "meta.mat"
+    mat.write_bytes(b"MATLAB")
+    with pytest.raises(ValueError, match=r"meta\.mat: reading it needs scipy"):
+        read(ground_truth, tmp_path, "1\n1\n1\n", devkit=str(mat))
 
 
 def devkit_archive(path, *members):

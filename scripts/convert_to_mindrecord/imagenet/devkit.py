@@ -65,8 +65,10 @@ def meta_in(path: str) -> bytes:
 
 def read_meta_mat(source: Any, title: str) -> dict[int, str]:
     """`source`: a path, or an open file."""
-    from scipy.io import loadmat  # MindSpore brings it
-
+    try:
+        from scipy.io import loadmat  # comes with MindSpore, which the converter itself does not need
+    except ImportError:
+        raise ValueError(f"devkit table {title}: reading it needs scipy; pip install scipy") from None
     try:
         synsets = loadmat(source, squeeze_me=True)["synsets"]
         return {int(item["ILSVRC2012_ID"]): str(item["WNID"]) for item in synsets}
