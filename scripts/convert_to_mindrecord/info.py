@@ -43,9 +43,10 @@ def facts(folder: Path, manifest: dict[str, Any]) -> Iterator[str]:
         fields = (f"{name} {kind['type']}{'*' if name in index else ''}" for name, kind in schema.items())
         yield f"  fields (* indexed): {', '.join(fields)}"
     tool = manifest["tool"]
+    beside = f"MindSpore {tool['mindspore']}" if tool["mindspore"] else "no MindSpore"
     yield (
-        f"  made by {tool['name']} {tool['version']} with Pillow {tool['pillow']}, "
-        f"MindSpore {tool['mindspore']}; seed {manifest['seed']}"
+        f"  made by {tool['name']} {tool['version']} with Pillow {tool['pillow']} and "
+        f"{beside}; seed {manifest['seed']}"
     )
     told = (f"{name} {value}" for name, value in manifest["options"].items() if value is not None)
     yield f"  options: {', '.join(told)}"

@@ -47,7 +47,7 @@ class Manifest:
     shards: tuple[Shard, ...]
     seed: int
     options: dict[str, Any]
-    tool: dict[str, str]
+    tool: dict[str, str | None]
     refused: tuple[dict[str, str], ...]
     repaired: tuple[dict[str, str], ...]
 

@@ -110,6 +110,7 @@ def test_info_tells_classes_counts_and_refused_files(damaged):
     def change(manifest):
         manifest["classes"][2]["num_images"] = 40
         manifest["refused"] = [{"file": f"red/{i}.JPEG", "reason": "is empty"} for i in range(12)]
+        manifest["tool"]["mindspore"] = None  # made where it is not installed
 
     change_manifest(damaged, change)
     done = records("info", damaged)
@@ -121,6 +122,7 @@ def test_info_tells_classes_counts_and_refused_files(damaged):
     assert any(line.startswith("6 - 10 images      2 classes  ####") for line in lines)
     assert any(line.startswith("36 - 40 images      1 classes  ####") for line in lines)
     assert "refused: 12" in lines
+    assert any(" and no MindSpore; seed " in line for line in lines)
     assert "red/9.JPEG is empty" in lines
     assert "red/10.JPEG is empty" not in lines
     assert "... and 2 more (--all shows them)" in lines
