@@ -90,6 +90,8 @@ def _open_journal(
         going_on = plan.action == "continue" and report_file.exists()
         if going_on:
             report = Report.read(report_file)
+            report.set(cmd=environment.typed_command(), config={**config.plain(), "seed": seed})
+            report.set(ngpus=world.size, environment=machine.describe(world.device))
         else:
             report = _new_report(config, world, prepared, seed, report_file)
         journal = Journal.open(

@@ -26,13 +26,20 @@ class Output:
     """checkpoints are called PREFIX_best, PREFIX_last, PREFIX_0007"""
     save_frequency: int = -1
     """-1: the best and the last checkpoint; K: another every K epochs; 0: none at all"""
+    save_every_steps: Optional[int] = None
+    """save the last checkpoint also within epochs, every so many steps"""
+    save_every_minutes: Optional[float] = None
+    """the same, when so many minutes have passed since the last one"""
+    keep: Optional[int] = None
+    """of the checkpoints of every K epochs keep only the newest so many; the best and the last always stay"""
     load: Optional[Path] = None
     """checkpoint whose weights to start from, to score, or to predict with (.safetensors or .ckpt); for
     the last two it also supplies the options of network and image that are not given"""
     use_ema: bool = False
     """take the moving average of the weights (--ema) from --load, not the weights themselves"""
     resume: str = "auto"
-    """auto: continue the same run if the workspace holds it; a checkpoint: continue it; off: start anew"""
+    """auto: continue the same run if the workspace holds it; a checkpoint: continue it, also with another
+    number of devices, batch size, rate or number of epochs; off: start anew"""
     log: str = "log.log"
     """text log, in the workspace"""
     dllogger_log: str = "dllogger_log.log"

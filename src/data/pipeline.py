@@ -38,10 +38,11 @@ class TrainPipeline:
         self.images_per_step = training.batch_size * world.size
         self.steps = sampling.steps_per_epoch(len(self.rows), self.images_per_step, training.benchmark_iters)
 
-    def epoch(self, epoch: int) -> ds.Dataset:
-        """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), exactly `steps` batches.
+    def epoch(self, epoch: int, first_step: int = 0) -> ds.Dataset:
+        """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), `steps` batches.
 
-        Height and width are those of the epoch (Config.train_size).
+        Height and width are those of the epoch (Config.train_size). Without the batches before `first_step`,
+        which are made all the same, so that those after it are augmented as in an unbroken epoch.
 
         With mixup or cutmix a third column says how to mix them (data/mixing.py).
         Sets MindSpore's dataset seed, which is read when iteration starts: iterate before anything else
@@ -71,7 +72,8 @@ class TrainPipeline:
             rank=rank,
         )
         ds.config.set_seed(seed)
-        return dataset
+        ds.config.set_fast_recovery(False)  # skipped batches would not be made, and others augmented alike
+        return dataset.skip(first_step) if first_step else dataset
 
 
 class ValPipeline:

@@ -14,7 +14,7 @@ def numbers(config: Config) -> None:
                  "max-nonfinite-steps"):  # fmt: skip
         refuse(options[name] < 1, f"--{name} is {options[name]}; it must be at least 1")
     optional = ("run-epochs", "benchmark-iters", "num-examples", "data-threads", "data-validation-threads",
-                "num-classes", "data-val-resize")  # fmt: skip
+                "num-classes", "data-val-resize", "save-every-steps", "keep")  # fmt: skip
     for name in optional:
         value = options[name]
         refuse(value is not None and value < 1, f"--{name} is {value}; it must be at least 1")

@@ -1,5 +1,7 @@
 """What is written."""
 
+import math
+
 from src.config import Config
 from src.option_checks.refusing import refuse
 
@@ -17,3 +19,22 @@ def files(config: Config) -> None:
             not value or "/" in value,
             f"--{name.replace('_', '-')} {value!r} is the name of a file in --workspace",
         )
+
+
+def saving(config: Config) -> None:
+    """When checkpoints are made, and how many stay."""
+    out = config.output
+    refuse(
+        out.keep is not None and out.save_frequency < 1,
+        f"--keep {out.keep} is about the checkpoints of every K epochs; set --save-frequency K too",
+    )
+    for name in ("save_every_steps", "save_every_minutes"):
+        value = getattr(out, name)
+        refuse(
+            value is not None and out.save_frequency == 0,
+            f"--{name.replace('_', '-')} {value} contradicts --save-frequency 0, which saves nothing",
+        )
+    refuse(
+        out.save_every_minutes is not None and not 0 < out.save_every_minutes < math.inf,
+        f"--save-every-minutes is {out.save_every_minutes}; it must be > 0",
+    )

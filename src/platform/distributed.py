@@ -54,6 +54,12 @@ class World:
             return bool(flag)
         return bool(_all_reduce(np.array([flag], np.float32))[0] > 0)
 
+    def any_of(self, flags: Sequence[bool]) -> List[bool]:
+        """`any` of each flag, in one collective."""
+        if self.size == 1:
+            return [bool(flag) for flag in flags]
+        return [bool(total > 0) for total in _all_reduce(np.array(flags, np.float32))]
+
     def barrier(self) -> None:
         """Return once every rank has come here."""
         self.any(False)
@@ -67,6 +73,22 @@ class World:
         mean = _all_reduce(flat) / np.float32(self.size)
         ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(mean, ends), shapes)]
+
+    def collect(self, arrays: Sequence[np.ndarray]) -> List[List[np.ndarray]]:
+        """Every rank's float32 arrays, a list per rank, bit for bit; as many small collectives as ranks."""
+        shapes = [np.shape(array) for array in arrays]
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        flat = np.concatenate([np.ravel(array).astype(np.float32, copy=False) for array in arrays])
+        bits = flat.view(np.uint32)
+        # In halves, which float32 numbers hold exactly: the bits of -0 and NaN would not survive a sum.
+        halves = np.stack([bits >> 16, bits & 0xFFFF]).astype(np.float32)
+        collected = []
+        for rank in range(self.size):
+            row = halves if rank == self.rank else np.zeros_like(halves)
+            high, low = (row if self.size == 1 else _all_reduce(row)).astype(np.uint32)
+            flat = (high << 16 | low).view(np.float32)
+            collected.append([part.reshape(s) for part, s in zip(np.split(flat, ends), shapes)])
+        return collected
 
 
 def init(device: str) -> World:

@@ -1,4 +1,4 @@
-"""A request to stop, as a flag that is looked at between steps."""
+"""What a person or a system asks of a running process, as flags that are looked at between steps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 class StopFlag:
-    """Set by SIGTERM and Ctrl-C; a second signal ends the process at once.
+    """To stop, by SIGTERM and Ctrl-C (a second signal ends the process at once); to save now, by SIGUSR1.
 
     Once a graph has run, MindSpore turns Ctrl-C into SIGTERM, so both are one request here.
     """
@@ -15,6 +15,8 @@ class StopFlag:
     def __init__(self) -> None:
         self.received: int | None = None  # by this process
         self.agreed = False  # by all ranks
+        self.save_asked = False  # of this process
+        self.save_agreed = False  # by all ranks, and not done yet
 
     @property
     def is_set(self) -> bool:
@@ -23,7 +25,11 @@ class StopFlag:
     def install(self) -> StopFlag:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
+        signal.signal(signal.SIGUSR1, self._note_save)
         return self
+
+    def _note_save(self, number: int, frame: Any) -> None:
+        self.save_asked = True
 
     def _note(self, number: int, frame: Any) -> None:
         self.received = number

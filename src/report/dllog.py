@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Optional, Union
 
 from src.errors import SuiteError
+from src.report.report import write_atomically
 from src.report.strict import strict
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -123,6 +124,41 @@ def read_lines(path: PathLike) -> list[dict[str, Any]]:
                 f"line {number} of the log {os.fspath(path)} is damaged: remove the line to go on"
             )
     return records
+
+
+def cut(path: PathLike, epoch: int, step: int) -> None:
+    """Remove the records of what a resumed run makes again: from `step` of `epoch` on, both from 0.
+
+    So no epoch stands there twice. Records of settings stay, and other lines. Raises SuiteError.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.readlines()
+        seen: set[str] = set()
+        kept = [line for line in lines if _stays(line, epoch, step, seen)]
+        if len(kept) < len(lines):
+            write_atomically(path, "".join(kept), errors="surrogateescape")
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise SuiteError(f"cannot write the log {os.fspath(path)}: {error.strerror or error}") from error
+
+
+def _stays(line: str, epoch: int, step: int, seen: set[str]) -> bool:
+    """`seen`: the metrics that were announced before."""
+    record = _record(line) if line.startswith("DLLL ") else None
+    if record is None:
+        return True
+    if record.get("type") == "METADATA":
+        metric = str(record.get("metric"))
+        again = metric in seen
+        seen.add(metric)
+        return not again
+    at = record.get("step")
+    if not isinstance(at, list):
+        return True
+    # The line of an epoch comes after its last step, the summary after all.
+    return tuple(at) < (epoch, step) if len(at) > 1 else len(at) == 1 and at[0] < epoch
 
 
 def _implementation() -> Any:

@@ -12,7 +12,7 @@ from typing import Any, Optional
 
 from src.report import wording
 from src.report.console import Console
-from src.report.dllog import open_log
+from src.report.dllog import cut, open_log
 from src.report.logfile import open_log_file
 from src.report.progress import Progress
 from src.report.report import Report
@@ -51,8 +51,11 @@ def remarks(metrics: Mapping[str, Optional[float]]) -> str:
 class Journal:
     """What a run writes. `silent()` gives one that writes nothing."""
 
-    def __init__(self, console: Console, dllogger: Any, report: Optional[Report]) -> None:
+    def __init__(
+        self, console: Console, dllogger: Any, report: Optional[Report], dllogger_path: Optional[Path] = None
+    ) -> None:
         self.console, self.dllogger, self.report = console, dllogger, report
+        self._dllogger_path = dllogger_path
         self._progress: Optional[Progress] = None
         self._null_reasons: dict[str, str] = {}
 
@@ -64,13 +67,31 @@ class Journal:
     def open(cls, *, log: Path, dllogger: Path, report: Report, append: bool) -> Journal:
         """`append`: continue the files of the run that is resumed. Raises SuiteError where one cannot be."""
         console = Console(log=open_log_file(log, append))
-        return cls(console, open_log(dllogger, append), report)
+        return cls(console, open_log(dllogger, append), report, dllogger)
 
     def start(self, title: str, facts: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self.console.facts(title, facts)
         self.dllogger.log("PARAMETER", options)
         if self.report:
             self.report.write()
+
+    def go_on(self, epoch: int, step: int, num_epochs: int, finished: Optional[Mapping[str, Any]]) -> None:
+        """Take up a run at `step` of `epoch`: forget what an earlier attempt did beyond it.
+
+        `finished`: of the epoch before, its number, metrics and seconds, in case that it is not recorded yet.
+        """
+        if not self.report:
+            return
+        self.report.drop_epochs_from(epoch)
+        if self._dllogger_path:
+            self.dllogger.close()
+            cut(self._dllogger_path, epoch, step)
+            self.dllogger = open_log(self._dllogger_path, append=True)
+        if finished and finished["epoch"] not in self.report.as_dict()["epochs"]:
+            self.end_epoch(finished["epoch"], num_epochs, finished["metrics"], finished["seconds"])
+        if step:
+            continued = self.report.as_dict().get("continued_within", [])
+            self.report.set(continued_within=[*continued, {"epoch": epoch, "step": step}])
 
     def begin_epoch(self, epoch: int, num_epochs: int, steps: int) -> None:
         self._progress = self.console.epoch(epoch, num_epochs, steps)

@@ -186,14 +186,14 @@ def mark_failed(path: PathLike, reason: str) -> bool:
     return True
 
 
-def write_atomically(path: PathLike, text: str) -> None:
+def write_atomically(path: PathLike, text: str, errors: str = "strict") -> None:
     """Write `text` beside `path`, force it to the disk, and rename.  Raises OSError; `path` stays whole."""
     path = os.fspath(path)
     # A name of its own for each call: a signal handler may write while another write is under way.
     name = f".{os.path.basename(path)}.{os.getpid()}.{next(_temporary_number)}.tmp"
     temporary = os.path.join(os.path.dirname(path), name)
     try:
-        with open(temporary, "x", encoding="utf-8") as file:
+        with open(temporary, "x", encoding="utf-8", errors=errors) as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -10,21 +10,24 @@ from src import cli
 from src.config import Config, Data
 from src.job import Job
 from src.train.fit import Fitting, build, fit
-from src.weights import resume
+from src.weights import keeping, resume
 
 
 def train(job: Job) -> int:
     """Train, and return the exit code."""
     warn = job.journal.console.warn
-    fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoint, warn)
-    if job.journal.report:
-        job.journal.report.drop_epochs_from(fitting.first_epoch)
+    fitting = build(job.config, job.world, job.data, job.seed, job.plan.checkpoints, warn)
+    begin = fitting.begin
+    job.journal.go_on(begin.epoch, begin.step, job.config.training.num_epochs, begin.finished)
     job.note_top5(fitting.num_classes)
     job.journal.start("training", _facts(job, fitting), job.options())
     fit(fitting, job.config, job.world, job.journal, job.stop)
     if job.stop.agreed:
-        last = resume.checkpoint_path(job.config, "last")
-        kept = f"the same command continues from {last}" if last.exists() else "no epoch was finished yet"
+        last = keeping.checkpoint_path(job.config, keeping.LAST)
+        saves = job.config.output.save_frequency != 0
+        kept = (
+            f"the same command continues from {last}" if saves else "nothing was saved (--save-frequency 0)"
+        )
         number = job.stop.received or signal.SIGTERM  # another rank's, if not this one's
         job.journal.interrupted(number, kept)
         return 128 + number
@@ -42,6 +45,7 @@ def _facts(job: Job, fitting: Fitting) -> dict[str, Any]:
     global_batch = config.global_batch_size(job.world.size)
     last, peak = fitting.last_epoch(config), config.peak_lr(global_batch)
     k = config.training.accumulation
+    after = f", from step {fitting.begin.step} on" if fitting.begin.step else ""
     batches = f" in {k} batches each" if k > 1 else ""
     return {
         "network": f"{config.model.title}, {parameters:,} parameters{frozen}",
@@ -49,8 +53,8 @@ def _facts(job: Job, fitting: Fitting) -> dict[str, Any]:
         "data": f"{len(pipeline.rows)} training images{num_val}, {len(splits.classes)} classes",
         "devices": f"{job.world.size} x {job.world.device}",
         "batch": f"{config.training.batch_size} per device, {global_batch} in all{batches}",
-        "epochs": f"{fitting.first_epoch + 1} to {last} of {config.training.num_epochs}, "
-        f"{fitting.record.num_steps} steps each",
+        "epochs": f"{fitting.begin.epoch + 1} to {last} of {config.training.num_epochs}, "
+        f"{fitting.record.num_steps} steps each{after}",
         "peak rate": f"{peak:g} ({config.training.lr:g} per 256 images)",
         "input threads": pipeline.workers,
         "seed": job.seed,
@@ -65,7 +69,7 @@ def _results(job: Job, fitting: Fitting) -> dict[str, Any]:
     if best:
         facts["best top-1"] = f"{best['top1']:.2%}, in epoch {best['epoch'] + 1}"
         if config.output.save_frequency:
-            facts["best checkpoint"] = resume.checkpoint_path(config, "best")
+            facts["best checkpoint"] = keeping.checkpoint_path(config, keeping.BEST)
     if metrics.get("val.top1"):
         facts["last top-1"] = f"{metrics['val.top1'][-1]:.2%}"
     rates = [rate for rate in metrics.get("train.total_ips", []) if rate]
@@ -79,7 +83,7 @@ def _next_steps(config: Config, best: Any) -> list[str]:
     """Commands that use what this run made."""
     if not best or not config.output.save_frequency:
         return []
-    load = ["--load", str(resume.checkpoint_path(config, "best"))]
+    load = ["--load", str(keeping.checkpoint_path(config, keeping.BEST))]
     load += ["--use-ema"] * (config.training.ema > 0)
     folders = Data(
         data_root=config.data.data_root,

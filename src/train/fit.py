@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 import mindspore as ms
 from mindspore import nn
@@ -17,14 +16,17 @@ from src.data.pipeline import TrainPipeline, ValPipeline
 from src.evaluate.validate import Validation
 from src.models.precision import compute_in
 from src.train import callbacks as cb
+from src.train.continuing import Beginning, continued
 from src.train.ema import MovingAverage
 from src.train.loss import WithLossCell, training_loss
 from src.train.loss_scale import loss_scale
 from src.train.optimizer import optimizer
 from src.train.record import EpochRecord
+from src.train.saver import Saver
 from src.train.schedule import Schedule, schedule
 from src.train.step import TrainStep
-from src.weights import checkpoint, pretrained, resume
+from src.weights import checkpoint, keeping, pretrained
+from src.weights.keeping import CheckpointFiles
 
 if TYPE_CHECKING:
     from src.config import Config, Training
@@ -44,7 +46,7 @@ COMPILE_SECONDS = {
 
 @dataclass(frozen=True)
 class Fitting:
-    """What a run is made of. `first_epoch` > 0 after a resume; `meta` goes into checkpoints."""
+    """What a run is made of; `meta` goes into checkpoints."""
 
     network: nn.Cell
     num_classes: int
@@ -53,14 +55,14 @@ class Fitting:
     pipeline: TrainPipeline
     validation: Validation | None
     record: EpochRecord
-    first_epoch: int
+    begin: Beginning
     meta: dict[str, Any]
     origin: str  # of the weights, for the person
 
     def last_epoch(self, config: Config) -> int:
         """The number of epochs that will be done when this run ends."""
         end, run_epochs = config.training.num_epochs, config.training.run_epochs
-        return end if run_epochs is None else min(end, self.first_epoch + run_epochs)
+        return end if run_epochs is None else min(end, self.begin.epoch + run_epochs)
 
 
 def build(
@@ -68,40 +70,36 @@ def build(
     world: World,
     splits: Splits,
     seed: int,
-    resume_from: Path | None = None,
+    resume_from: Sequence[Path] = (),
     warn: Callable[[str], None] = lambda sentence: None,
 ) -> Fitting:
     """Network, step and pipelines, with weights drawn from `seed`, from --load, or from `resume_from`.
 
-    Raises DataError when the epoch holds no whole update.
+    Of its checkpoints the first that is whole. Raises DataError when the epoch holds no whole update.
     """
     assert splits.train is not None
     num_classes = config.model.num_classes or len(splits.classes)
     pipeline = TrainPipeline(config, splits.train, world, seed)
     ms.set_seed(seed)
     network = models.build(config.model, num_classes)
-    origin = first_weights(network, config) if resume_from is None else str(resume_from)
+    origin = "" if resume_from else first_weights(network, config)
     global_batch_size = config.global_batch_size(world.size)
     plan = schedule(config.training, config.peak_lr(global_batch_size))
     updates = sampling.steps_per_epoch(len(pipeline.rows), global_batch_size)
     updates = min(updates, pipeline.steps // config.training.accumulation)  # fewer with --benchmark-iters
     step = training_step(network, config.training, plan, updates)
-    first_epoch, best = 0, None
-    if resume_from is not None:
-        resumed = checkpoint.read(resume_from)
-        checkpoint.load_training_state(step, resumed)
-        first_epoch, best = int(resumed.meta["epochs_done"]), resumed.meta["best"]
-        if resumed.meta["data_workers"] != pipeline.workers:
-            warn(
-                f"{resumed.meta['data_workers']} input threads until here, {pipeline.workers} from now on: "
-                "augmentation is not that of an unbroken run; --data-threads sets them"
-            )
+    record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
+    begin = Beginning()
+    if resume_from:
+        saved = keeping.read_newest(resume_from, warn)
+        origin = str(saved.path)
+        begin = continued(step, saved, record, pipeline, world, warn)
     validation = None
     if splits.val is not None:
         validation = Validation(network, ValPipeline(config, splits.val, world), world)
-    meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, best)
-    record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
-    return Fitting(network, num_classes, step, plan, pipeline, validation, record, first_epoch, meta, origin)
+    meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, record)
+    meta["best"] = begin.best
+    return Fitting(network, num_classes, step, plan, pipeline, validation, record, begin, meta, origin)
 
 
 def first_weights(network: nn.Cell, config: Config) -> str:
@@ -137,7 +135,7 @@ def _checkpoint_meta(
     seed: int,
     world: World,
     pipeline: TrainPipeline,
-    best: Any,
+    record: EpochRecord,
 ) -> dict[str, Any]:
     return {
         "network": [p.name for p in network.get_parameters()],
@@ -146,27 +144,32 @@ def _checkpoint_meta(
         "seed": seed,
         "world_size": world.size,
         "data_workers": pipeline.workers,
-        "best": best,
+        "num_training_images": len(pipeline.rows),
+        "steps_per_epoch": record.num_steps,
     }
 
 
 def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> list[Callback]:
     """The programme of an epoch, in order."""
+    files = CheckpointFiles(config)
+    if world.is_main:
+        files.clean()
+    saver = Saver(f.step, f.record, world, files, f.meta)
     programme: list[Callback] = [
         cb.StepClock(f.record),
         cb.Sums(f.record, f.step, world, config.training.disp_batches),
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
-        cb.StopOnSignal(f.record, stop, world),
+        cb.Agreement(f.record, stop, world, saver, config.output.save_every_minutes),
+        cb.CheckpointsWithinEpochs(f.record, saver, config, stop, journal),
+        cb.StopOnSignal(stop),
         cb.AverageStatistics(f.record, f.step, world),
         cb.StopOnBrokenState(f.record, f.step),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal))
-    if world.is_main:
-        path = functools.partial(resume.checkpoint_path, config)
-        programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))
+    programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
     return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta), cb.DataClock(f.record)]
 
 
@@ -176,15 +179,17 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFl
     programme = callbacks(f, config, world, journal, stop)
     about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
     size = None
-    for epoch in range(f.first_epoch, f.last_epoch(config)):
+    for epoch in range(f.begin.epoch, f.last_epoch(config)):
         if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
             size = config.train_size(epoch)
             told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
             journal.console.waiting(told)
         f.record.restart(epoch)
-        dataset = f.pipeline.epoch(epoch)
+        if epoch == f.begin.epoch and f.begin.progress:
+            f.record.go_on_from(f.begin.progress)
+        dataset = f.pipeline.epoch(epoch, f.record.first_step)
         if config.training.accumulation > 1:
-            dataset = dataset.take(f.record.num_steps)  # whole updates only
+            dataset = dataset.take(f.record.num_steps - f.record.first_step)  # whole updates only
         # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
         model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
         stop.agreed = stop.agreed or world.any(stop.is_set)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
-from typing import Sequence
+from typing import Any, Mapping, Sequence
 
 from src.report.timing import StepTimes
+
+# Of an epoch under way, what was learned in the steps made so far.
+SUMMED = (
+    "loss", "steps", "top1", "top5", "counted", "skipped", "summed_steps", "window_loss", "window_steps",
+)  # fmt: skip
 
 
 @dataclass
@@ -18,6 +24,7 @@ class EpochRecord:
     num_steps: int
     accumulation: int = 1
     epoch: int = 0
+    first_step: int = 0  # of this epoch in this process; the steps before it were made before a resume
     times: StepTimes = field(default_factory=StepTimes)
     loss: float = 0.0  # summed over the steps whose loss was a number
     steps: float = 0.0
@@ -28,14 +35,30 @@ class EpochRecord:
     summed_steps: int = 0  # of `steps_done`, those that are in the sums
     window_loss: float | None = 0.0  # mean over the last few steps; None if it was a number in none of them
     window_steps: int = 0
+    begun: float = 0.0  # perf_counter, s
     idle_since: float = 0.0  # when the last step's work was over, callbacks included (perf_counter, s)
     metrics: dict[str, float | None] = field(default_factory=dict)
 
     def restart(self, epoch: int) -> None:
         """Forget the last epoch."""
-        self.epoch, self.times, self.metrics = epoch, StepTimes(), {}
+        self.epoch, self.first_step, self.times, self.metrics = epoch, 0, StepTimes(), {}
         self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = 0.0
         self.window_loss, self.window_steps, self.summed_steps = 0.0, 0, 0
+        self.begun = time.perf_counter()
+
+    def progress(self) -> dict[str, Any]:
+        """What a checkpoint in the middle of the epoch keeps of it; JSON gives the same numbers back."""
+        return {
+            "epoch": self.epoch,
+            "step": self.steps_done,
+            **{name: getattr(self, name) for name in SUMMED},
+        }
+
+    def go_on_from(self, progress: Mapping[str, Any]) -> None:
+        """Take up the epoch that was restarted, where `progress` was noted."""
+        self.first_step = progress["step"]
+        for name in SUMMED:
+            setattr(self, name, progress[name])
 
     def add(self, sums: Sequence[float], num_devices: int) -> None:
         """Take in the step's sums over all devices since the last call, in the order of `step.SUMS`."""
@@ -48,7 +71,7 @@ class EpochRecord:
 
     @property
     def steps_done(self) -> int:
-        return len(self.times.durations)
+        return self.first_step + len(self.times.durations)
 
     @property
     def position(self) -> float:
@@ -60,6 +83,11 @@ class EpochRecord:
     def complete(self) -> bool:
         """All steps were made: a run that is stopped in the middle neither validates nor saves."""
         return self.steps_done == self.num_steps
+
+    @property
+    def updated(self) -> bool:
+        """No gradients are waiting to be complete: only here a checkpoint holds everything."""
+        return self.steps_done % self.accumulation == 0
 
     def at_display(self, every: int) -> bool:
         """Whether progress is due: every so many steps, and at the last one."""

@@ -8,6 +8,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
+from src.train.assigning import assign
 from src.weights.checkpoint import EMA_PREFIX
 
 MOVING_STATISTICS = ("moving_mean", "moving_variance")
@@ -43,6 +44,10 @@ class KeptStatistics(nn.Cell):
         # One vector: a copy of each by itself would cost a hundred small operators a step.
         values = np.concatenate([p.asnumpy() for p in statistics])
         self.kept = ms.Parameter(values, name="kept_statistics", requires_grad=False)
+
+    def keep_now(self) -> None:
+        """The same from the host, between steps, after something else changed the statistics."""
+        assign(self.kept, np.concatenate([p.asnumpy() for p in self.statistics]))
 
     def keep(self) -> ms.Tensor:
         """The statistics as they are now are the good ones."""

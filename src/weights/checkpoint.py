@@ -10,6 +10,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Iterable, Mapping
@@ -20,6 +21,7 @@ from src.errors import CheckpointError
 from src.weights.record import parse_record
 
 if TYPE_CHECKING:
+    import mindspore as ms
     from mindspore import nn
 
     from src.config import Config
@@ -82,7 +84,7 @@ def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any])
     path = Path(path)
     checksum = digest(tensors)
     record = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": checksum, **meta}
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    beside = _beside(path)
     try:
         save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
         beside.chmod(0o666 & ~_umask())  # the library writes files that only their owner can read
@@ -95,6 +97,32 @@ def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any])
         raise CheckpointError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
+
+
+def also_as(path: Path, other: Path) -> None:
+    """Give the file at `path` a second name, replacing what had it; a copy where there are no hard links.
+
+    Raises CheckpointError.
+    """
+    beside = _beside(other)
+    try:
+        beside.unlink(missing_ok=True)
+        try:
+            os.link(path, beside)
+        except OSError:  # FAT, some network and object storages
+            shutil.copyfile(path, beside)
+            _flush(beside)
+        os.replace(beside, other)
+        _flush(other.parent)
+    except OSError as error:
+        raise CheckpointError(f"{other} could not be written: {error.strerror or error}") from error
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> Path:
+    """Where a file is written before it has its name."""
+    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def _umask() -> int:
@@ -173,9 +201,9 @@ def _averages(checkpoint: Checkpoint) -> Checkpoint:
     return dataclasses.replace(checkpoint, tensors=tensors)
 
 
-def load_training_state(step: nn.Cell, checkpoint: Checkpoint) -> None:
+def load_training_state(parameters: Iterable[ms.Parameter], checkpoint: Checkpoint) -> None:
     """Put everything a training step holds (weights, optimizer, counters) back, strictly."""
-    wanted = {p.name: p for p in step.get_parameters()}
+    wanted = {p.name: p for p in parameters}
     extra = [name for name in checkpoint.tensors if name not in wanted]
     _refuse(checkpoint.path, "holds state that this run does not have", extra)
     _assign(wanted, checkpoint)

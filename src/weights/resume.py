@@ -10,6 +10,7 @@ from typing import Any
 
 from src.config import Config
 from src.errors import CheckpointError, OptionError
+from src.weights import keeping
 from src.weights.record import read_record
 
 # Options that may differ between the parts of one run: where and how it runs, not what it computes.
@@ -18,6 +19,12 @@ FREE_OPTIONS = {
     "data-root", "data-train", "data-val", "data-pred", "data-validation-threads", "prefetch-queue",
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load", "use-ema",
     "resume", "log", "dllogger-log", "report", "device-target", "seed", "max-nonfinite-steps",
+    "save-every-steps", "save-every-minutes", "keep",
+}  # fmt: skip
+# Options that a run may change when it is continued from a checkpoint that is named: the learning rate is
+# computed anew, as a function of the epochs that are done.
+SCHEDULE_OPTIONS = {
+    "batch-size", "accumulation", "num-epochs", "lr", "lr-schedule", "lr-steps", "lr-factor", "warmup-epochs",
 }  # fmt: skip
 RUN_FILES = ("report.json", "log.log", "dllogger_log.log")
 
@@ -27,65 +34,85 @@ class Plan:
     """What a training command will do in its workspace."""
 
     action: str  # "start", "continue" or "finished"
-    checkpoint: Path | None = None  # to continue from
+    checkpoints: tuple[Path, ...] = ()  # to continue from: the first that is whole
     seed: int | None = None  # of the run that is continued
     sentence: str = ""  # for the person
     move_aside: bool = False  # the old run's files go to previous-N/ first
-
-
-def checkpoint_path(config: Config, which: str) -> Path:
-    """`which`: "best", "last" or a number of epochs, as four digits."""
-    return config.output.workspace / f"{config.output.model_prefix}_{which}.safetensors"
 
 
 def plan(config: Config, world_size: int) -> Plan:
     """Decide. Raises OptionError where another run would be lost, CheckpointError where none can be found."""
     out = config.output
     held = _held_report(out.workspace / out.report)
-    last = checkpoint_path(config, "last")
+    checkpoints = keeping.existing(config)
     if out.overwrite:
-        return Plan("start", move_aside=bool(held) or last.exists(), sentence="")
+        return Plan("start", move_aside=bool(held or checkpoints))
     if out.resume not in ("auto", "off"):
         return _plan_named(config, held, world_size)
-    if not held and not last.exists():
+    if not held and not checkpoints:
         return Plan("start")
-    difference = _difference(held, config, world_size)
-    if out.resume == "off" or difference:
-        what = f" ({difference})" if difference else ""
+    differences = _differences(held, config, world_size)
+    if out.resume == "off" or differences:
+        what = f" ({differences[0].sentence})" if differences else ""
         raise OptionError(
-            f"--workspace {out.workspace} holds {'another' if difference else 'this'} run{what}; "
-            "choose another folder, or --overwrite to move its files aside"
+            f"--workspace {out.workspace} holds {'another' if differences else 'this'} run{what}; "
+            f"choose another folder, or --overwrite to move its files aside{_hint(differences, checkpoints)}"
         )
-    return _plan_same_run(config, held, last)
+    return _plan_same_run(config, held, checkpoints)
 
 
-def _plan_same_run(config: Config, held: dict[str, Any], last: Path) -> Plan:
+def _hint(differences: list[Difference], checkpoints: list[Path]) -> str:
+    """How to go on with the run all the same, where that can be right."""
+    if not checkpoints or not differences or not all(d.of_schedule for d in differences):
+        return ""
+    return f"; --resume {checkpoints[0]} continues it so"
+
+
+def _plan_same_run(config: Config, held: dict[str, Any], checkpoints: list[Path]) -> Plan:
     done, total = len(held.get("epochs", [])), config.training.num_epochs
     seed = held.get("config", {}).get("seed")
     if held.get("status") == "completed" and done >= total:
-        return Plan("finished", None, seed, f"all {total} epochs are done: nothing to do")
-    if not last.exists():
-        return Plan("start", None, seed, "an earlier attempt saved no checkpoint yet: starting again", True)
-    return Plan("continue", last, seed, f"continuing the run in {config.output.workspace} from {last.name}")
+        return Plan("finished", (), seed, f"all {total} epochs are done: nothing to do")
+    if not checkpoints:
+        return Plan("start", (), seed, "an earlier attempt saved no checkpoint yet: starting again", True)
+    whole, damaged = keeping.newest_first(checkpoints)
+    if not whole:
+        raise CheckpointError(
+            f"no checkpoint in --workspace {config.output.workspace} is whole: {'; '.join(damaged)}; "
+            "--overwrite moves the files aside and starts again"
+        )
+    told = f"continuing the run in {config.output.workspace} from {_where(whole[0])}"
+    return Plan("continue", tuple(whole), seed, "; ".join([told, *damaged]))
 
 
 def _plan_named(config: Config, held: dict[str, Any], world_size: int) -> Plan:
     path = Path(config.output.resume)
     if not path.is_file():
         raise CheckpointError(f"--resume {path}: no such checkpoint")
-    difference = _difference(held, config, world_size) if held else ""
-    if difference:
-        raise OptionError(
-            f"--workspace {config.output.workspace} holds another run ({difference}); "
-            "choose another folder, or --overwrite to move its files aside"
-        )
+    # Another run's checkpoint must not be continued in a workspace that holds a run.
+    for difference in _differences(held, config, world_size) if held else []:
+        if not difference.of_schedule:
+            raise OptionError(
+                f"--workspace {config.output.workspace} holds another run ({difference.sentence}); "
+                "choose another folder, or --overwrite to move its files aside"
+            )
     record = read_record(path)
-    difference = _difference({**record, "ngpus": record.get("world_size")}, config, world_size)
-    if difference:
-        raise OptionError(
-            f"--resume {path} belongs to another run ({difference}); --load starts anew from it"
-        )
-    return Plan("continue", path, record["seed"], f"continuing from {path}")
+    differences = _differences({**record, "ngpus": record.get("world_size")}, config, world_size)
+    for difference in differences:
+        if not difference.of_schedule:
+            raise OptionError(
+                f"--resume {path} belongs to another run ({difference.sentence}); --load starts anew from it"
+            )
+    told = [f"continuing from {_where(path)}", *(d.sentence for d in differences)]
+    return Plan("continue", (path,), record["seed"], "; ".join(told))
+
+
+def _where(path: Path) -> str:
+    """A checkpoint and how far training had come, as a person says it."""
+    record = read_record(path)
+    done, step = int(record.get("epochs_done", 0)), keeping.steps_into_epoch(record)
+    of = f" of {record['steps_per_epoch']}" if "steps_per_epoch" in record else ""
+    return f"{path.name}, {f'step {step}{of} of epoch {done + 1}' if step else f'after epoch {done}'}"
 
 
 def _held_report(path: Path) -> dict[str, Any]:
@@ -101,21 +128,31 @@ def _held_report(path: Path) -> dict[str, Any]:
     return report if isinstance(report, dict) else {}
 
 
-def _difference(held: dict[str, Any], config: Config, world_size: int) -> str:
-    """The first option in which the held run is another one, or ""."""
+@dataclass(frozen=True)
+class Difference:
+    """In what a command asks for another run than the one that is held."""
+
+    sentence: str
+    of_schedule: bool = False  # a run can be continued so, if that is asked for
+
+
+def _differences(held: dict[str, Any], config: Config, world_size: int) -> list[Difference]:
+    """Those that no schedule can follow come first."""
     then, now = held.get("config", {}), config.plain()
     if not then:
-        return "which does not say with which options it was made"
+        return [Difference("which does not say with which options it was made")]
     if _kind(then) != "training":
-        return "--test-io there" if _kind(then) == "io" else f"--mode {_kind(then)} there"
-    for name, value in now.items():
-        if name not in FREE_OPTIONS and then.get(name) != value:
-            return f"--{name} {_shown(then.get(name))} there, {_shown(value)} here"
+        return [Difference("--test-io there" if _kind(then) == "io" else f"--mode {_kind(then)} there")]
+    found = [
+        Difference(f"--{name} {_shown(then.get(name))} there, {_shown(value)} here", name in SCHEDULE_OPTIONS)
+        for name, value in now.items()
+        if name not in FREE_OPTIONS and then.get(name) != value
+    ]
     if held.get("ngpus") != world_size:
-        return f"{held.get('ngpus')} devices there, {world_size} here"
+        found.append(Difference(f"{held.get('ngpus')} devices there, {world_size} here", True))
     if config.training.seed is not None and then.get("seed") != config.training.seed:
-        return f"--seed {then.get('seed')} there, {config.training.seed} here"
-    return ""
+        found.append(Difference(f"--seed {then.get('seed')} there, {config.training.seed} here"))
+    return sorted(found, key=lambda difference: difference.of_schedule)
 
 
 def _shown(value: Any) -> str:

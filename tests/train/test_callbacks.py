@@ -135,58 +135,113 @@ def test_the_position_in_the_schedule_counts_updates():
     assert positions == [2, 2, 2, 2.5, 2.5, 2.5]
 
 
-def test_a_signal_stops_at_the_next_step():
-    from src.train.callbacks import StopOnSignal
+class FakeSaver:
+    def __init__(self, last_time: float = 0.0):
+        self.last_time = last_time
+        self.saved: list = []
 
-    stop, context = StopFlag(), Context()
-    callback = StopOnSignal(EpochRecord(9), stop, World())
-    callback.on_train_step_end(context)
-    assert not context.stopped
+    def save(self, *also):
+        self.saved.append(also)
+
+
+def test_a_signal_stops_at_the_next_step():
+    from src.train.callbacks import Agreement, StopOnSignal
+
+    stop, context, record = StopFlag(), Context(), done(EpochRecord(9), 1)
+    programme = [Agreement(record, stop, World(), FakeSaver(), None), StopOnSignal(stop)]
+    for signalled in (False, True):
+        stop.received = 15 if signalled else None
+        for callback in programme:
+            callback.on_train_step_end(context)
+        assert context.stopped == stop.agreed == signalled
+
+
+def test_only_between_updates_is_agreed_and_saved():
+    """Gradients that wait for the rest of their update are in no checkpoint."""
+    from src.train.callbacks import Agreement
+
+    stop, record, agreed = StopFlag(), EpochRecord(9, accumulation=3), []
     stop.received = 15
-    callback.on_train_step_end(context)
-    assert context.stopped
-    assert stop.agreed
+    callback = Agreement(record, stop, World(), FakeSaver(), None)
+    for _ in range(7):
+        stop.agreed = False
+        done(record, 1)
+        callback.on_train_step_end(Context())
+        agreed.append(stop.agreed)
+    assert agreed == [False, False, True, False, False, True, False]
+
+
+def test_saving_is_due_after_so_many_minutes(monkeypatch):
+    from src.train import callbacks
+
+    now, stop, record = [1000.0], StopFlag(), done(EpochRecord(9), 1)
+    monkeypatch.setattr(callbacks.ending.time, "monotonic", lambda: now[0])
+    callback = callbacks.Agreement(record, stop, World(), FakeSaver(last_time=1000.0), 2.0)
+    for now[0], due in ((1119.0, False), (1121.0, True)):
+        callback.on_train_step_end(Context())
+        assert stop.save_agreed == due
+
+
+def within_epoch(steps: int, every: int | None, accumulation: int = 1, asked_at: int = 0, **output):
+    """After which steps of a second epoch something is saved."""
+    from src.report.journal import Journal
+    from src.train.callbacks import CheckpointsWithinEpochs
+
+    stop, record, saver, at = StopFlag(), EpochRecord(steps, accumulation), FakeSaver(), []
+    record.restart(1)
+    config = Config(output=Output(save_every_steps=every, **output))
+    callback = CheckpointsWithinEpochs(record, saver, config, stop, Journal.silent())
+    for number in range(1, steps + 1):
+        stop.save_agreed |= number == asked_at
+        done(record, 1)
+        before = len(saver.saved)
+        callback.on_train_step_end(Context())
+        at += [number] * (len(saver.saved) - before)
+    return at
+
+
+def test_checkpoints_are_made_every_so_many_steps_of_the_run():
+    assert within_epoch(12, every=5) == [3, 8], "steps 15 and 20 of the run"
+    assert within_epoch(12, every=4) == [4, 8], "the last step's is that of the epoch"
+    assert within_epoch(12, every=5, accumulation=4) == [4, 8], "at the update after steps 15 and 20"
+    assert within_epoch(12, every=None) == []
+    assert within_epoch(12, every=5, save_frequency=0) == []
+
+
+def test_a_checkpoint_that_was_asked_for_is_made_once():
+    assert within_epoch(6, every=None, asked_at=2) == [2]
+    assert within_epoch(8, every=None, accumulation=4, asked_at=3) == [4]
 
 
 def test_many_ranks_ask_each_other_only_every_few_steps():
-    from src.train.callbacks import STOP_CHECK_STEPS, StopOnSignal
+    from src.train.callbacks import STOP_CHECK_STEPS, Agreement
 
     asked = []
 
     class Two(World):
-        def any(self, flag):
+        def any_of(self, flags):
             asked.append(record.steps_done)
-            return False
+            return [False, False]
 
-    record = EpochRecord(40)
-    callback = StopOnSignal(record, StopFlag(), Two(0, 2))
-    for _ in range(40):
-        done(record, 1)
-        callback.on_train_step_end(Context())
-    assert asked == list(range(STOP_CHECK_STEPS, 41, STOP_CHECK_STEPS))
-
-
-class Saved:
-    def __init__(self, monkeypatch):
-        from src.train import callbacks
-
-        self.names: list[str] = []
-        monkeypatch.setattr(callbacks.saving.checkpoint, "tensors_of", lambda step: {"a": np.zeros(1)})
-        monkeypatch.setattr(
-            callbacks.saving.checkpoint, "save", lambda path, *rest: self.names.append(path.stem)
-        )
+    for accumulation, every in ((1, STOP_CHECK_STEPS), (4, 12), (16, 16)):
+        record = EpochRecord(48, accumulation)
+        callback = Agreement(record, StopFlag(), Two(0, 2), FakeSaver(), None)
+        asked.clear()
+        for _ in range(48):
+            done(record, 1)
+            callback.on_train_step_end(Context())
+        assert asked == list(range(every, 49, every))
 
 
-def checkpoints(tmp_path, frequency, scores, monkeypatch, losses=None, ema_scores=None):
+def checkpoints(tmp_path, frequency, scores, losses=None, ema_scores=None):
     """What each epoch saves when validation gives these scores, and the best in the end."""
     from src.train.callbacks import Checkpoints
-    from src.weights.resume import checkpoint_path
 
-    saved, meta = Saved(monkeypatch), {"best": None}
+    saver, meta = FakeSaver(), {"best": None}
     training = Training(ema=0.9 if ema_scores else 0.0)
     config = Config(training=training, output=Output(workspace=tmp_path, save_frequency=frequency))
     record = EpochRecord(1)
-    callback = Checkpoints(record, None, config, lambda which: checkpoint_path(config, which), meta)
+    callback = Checkpoints(record, saver, config, meta)
     each = []
     for epoch, score in enumerate(scores):
         record.restart(epoch)
@@ -194,48 +249,46 @@ def checkpoints(tmp_path, frequency, scores, monkeypatch, losses=None, ema_score
         record.metrics = {"val.top1": score, "val.loss": (losses or [1.0] * len(scores))[epoch]}
         if ema_scores:
             record.metrics.update({"val.ema_top1": ema_scores[epoch], "val.ema_loss": 1.0})
-        before = len(saved.names)
+        before = len(saver.saved)
         callback.on_train_epoch_end(None)
-        each.append(saved.names[before:])
+        each += [list(also) for also in saver.saved[before:]]
     return each, meta
 
 
-def test_the_best_is_the_first_of_equals_and_the_last_is_always_there(tmp_path, monkeypatch):
-    each, meta = checkpoints(tmp_path, -1, [0.5, 0.7, 0.7, 0.6], monkeypatch)
-    improved, other = ["model_last", "model_best"], ["model_last"]
-    assert each == [improved, improved, other, other]
+def test_the_best_is_the_first_of_equals_and_the_last_is_always_there(tmp_path):
+    each, meta = checkpoints(tmp_path, -1, [0.5, 0.7, 0.7, 0.6])
+    assert each == [["best"], ["best"], [], []]
     assert meta["best"] == {"epoch": 1, "top1": 0.7, "file": "model_best.safetensors"}
     assert meta["epochs_done"] == 4
 
 
-def test_with_an_average_of_the_weights_the_best_is_where_the_average_is(tmp_path, monkeypatch):
-    _, meta = checkpoints(tmp_path, -1, [0.9, 0.5, 0.5], monkeypatch, ema_scores=[0.1, 0.6, 0.4])
+def test_with_an_average_of_the_weights_the_best_is_where_the_average_is(tmp_path):
+    _, meta = checkpoints(tmp_path, -1, [0.9, 0.5, 0.5], ema_scores=[0.1, 0.6, 0.4])
     assert meta["best"] == {"epoch": 1, "top1": 0.6, "file": "model_best.safetensors", "weights": "ema"}
 
 
-def test_every_kth_epoch_is_kept_under_its_number(tmp_path, monkeypatch):
-    each, _ = checkpoints(tmp_path, 2, [0.1, 0.2, 0.1, 0.1], monkeypatch)
-    assert [name for names in each for name in names if name[-1].isdigit()] == ["model_0002", "model_0004"]
+def test_every_kth_epoch_is_kept_under_its_number(tmp_path):
+    each, _ = checkpoints(tmp_path, 2, [0.1, 0.2, 0.1, 0.1])
+    assert [name for names in each for name in names if name[-1].isdigit()] == ["0002", "0004"]
 
 
-def test_0_saves_nothing(tmp_path, monkeypatch):
-    assert checkpoints(tmp_path, 0, [0.1, 0.2], monkeypatch)[0] == [[], []]
+def test_0_saves_nothing(tmp_path):
+    assert checkpoints(tmp_path, 0, [0.1, 0.2])[0] == []
 
 
-def test_a_network_without_numbers_is_never_the_best(tmp_path, monkeypatch):
-    each, meta = checkpoints(tmp_path, -1, [0.1, 0.9], monkeypatch, losses=[1.0, None])
-    assert each[1] == ["model_last"]
+def test_a_network_without_numbers_is_never_the_best(tmp_path):
+    each, meta = checkpoints(tmp_path, -1, [0.1, 0.9], losses=[1.0, None])
+    assert each[1] == []
     assert meta["best"]["epoch"] == 0
 
 
-def test_an_epoch_that_was_stopped_is_neither_saved_nor_reported(tmp_path, monkeypatch):
+def test_an_epoch_that_was_stopped_is_not_saved_as_a_whole_one(tmp_path):
     from src.train.callbacks import Checkpoints
 
-    saved = Saved(monkeypatch)
-    config = Config(output=Output(workspace=tmp_path))
-    callback = Checkpoints(done(EpochRecord(4), 3), None, config, lambda which: tmp_path, {"best": None})
+    saver = FakeSaver()
+    callback = Checkpoints(done(EpochRecord(4), 3), saver, Config(output=Output(workspace=tmp_path)), {})
     callback.on_train_epoch_end(None)
-    assert saved.names == []
+    assert saver.saved == []
 
 
 class Two(World):

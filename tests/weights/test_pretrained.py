@@ -162,7 +162,7 @@ def test_a_run_that_goes_on_says_that_it_does_not_read_the_file_again(tmp_path):
     held = cli.parse([*words.split(), "--workspace", str(tmp_path)], "train.py").plain()
     report = {"config": held, "ngpus": 1, "epochs": [0], "status": "interrupted"}
     (tmp_path / "report.json").write_text(json.dumps(report))
-    (tmp_path / "model_last.safetensors").write_bytes(b"x")
+    checkpoint.save(tmp_path / "model_last.safetensors", {"a": np.zeros(1, np.float32)}, {"epochs_done": 1})
     plan = prepare(words, tmp_path).plan
     assert plan.action == "continue"
     assert "--pretrained gone.safetensors was its beginning and is not read again" in plan.sentence

@@ -11,7 +11,7 @@ import pytest
 
 from src.config import Config, Output, Training
 from src.errors import CheckpointError, OptionError
-from src.weights import checkpoint, resume
+from src.weights import checkpoint, keeping, resume
 
 
 def plan(cfg: Config, world_size: int = 1) -> resume.Plan:
@@ -23,13 +23,22 @@ def config(workspace: Path, output: dict | None = None, **training) -> Config:
     return Config(training=options, output=Output(workspace=workspace, **(output or {})))
 
 
+def saved(cfg: Config, which: str, epochs: int, step: int = 0, **record) -> Path:
+    """A checkpoint of `cfg` after so many epochs and steps."""
+    path = keeping.checkpoint_path(cfg, which)
+    progress = {"step": step} if step else None
+    meta = {"config": cfg.plain(), "seed": 7, "world_size": 1, "epochs_done": epochs, "progress": progress}
+    checkpoint.save(path, {"a": np.zeros(1, np.float32)}, {**meta, "steps_per_epoch": 50, **record})
+    return path
+
+
 def leave(workspace: Path, cfg: Config, epochs: int, status: str = "running", last: bool = True) -> None:
     """What a run of `cfg` leaves after so many epochs."""
     report = {"config": {**cfg.plain(), "seed": 7}, "epochs": list(range(epochs)), "status": status}
     report["ngpus"] = 1
     (workspace / cfg.output.report).write_text(json.dumps(report))
     if last:
-        resume.checkpoint_path(cfg, "last").write_bytes(b"x")
+        saved(cfg, "last", epochs)
 
 
 def test_an_empty_workspace_is_a_start(tmp_path):
@@ -41,8 +50,75 @@ def test_the_same_run_is_continued_with_its_seed(tmp_path):
     found = plan(config(tmp_path))
     assert found.action == "continue"
     assert found.seed == 7
-    assert found.checkpoint == tmp_path / "model_last.safetensors"
-    assert "model_last" in found.sentence
+    assert found.checkpoints == (tmp_path / "model_last.safetensors",)
+    assert "model_last.safetensors, after epoch 3" in found.sentence
+
+
+def test_the_place_within_an_epoch_is_told(tmp_path):
+    cfg = config(tmp_path)
+    leave(tmp_path, cfg, 3)
+    saved(cfg, "last", 3, step=20)
+    assert "step 20 of 50 of epoch 4" in plan(cfg).sentence
+
+
+def test_the_newest_comes_first_whatever_its_name(tmp_path):
+    cfg = config(tmp_path)
+    leave(tmp_path, cfg, 3)
+    saved(cfg, "previous", 3, step=20)
+    saved(cfg, "0002", 2)
+    saved(cfg, "best", 1)
+    found = [path.name.split("_")[1].split(".")[0] for path in plan(cfg).checkpoints]
+    assert found == ["previous", "last", "0002", "best"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"x", None])
+def test_a_damaged_newest_is_told_and_the_one_before_is_taken(tmp_path, damage):
+    cfg = config(tmp_path)
+    leave(tmp_path, cfg, 3)
+    before = saved(cfg, "previous", 2)
+    last = keeping.checkpoint_path(cfg, "last")
+    last.write_bytes(last.read_bytes()[:-3] if damage is None else damage)
+    found = plan(cfg)
+    assert found.checkpoints == (before,)
+    assert f"{last} " in found.sentence
+    assert "damaged" in found.sentence
+
+
+def test_checkpoints_that_are_all_damaged_are_named(tmp_path):
+    cfg = config(tmp_path)
+    leave(tmp_path, cfg, 3)
+    for which in ("last", "previous"):
+        keeping.checkpoint_path(cfg, which).write_bytes(b"x")
+    with pytest.raises(CheckpointError, match=r"model_last.*model_previous.*--overwrite"):
+        plan(cfg)
+
+
+def test_another_schedule_needs_the_checkpoint_by_name(tmp_path):
+    """--lr 0.5 in the same folder may be a slip; with --resume it is meant."""
+    cfg = config(tmp_path)
+    leave(tmp_path, cfg, 3)
+    last = str(keeping.checkpoint_path(cfg, "last"))
+    with pytest.raises(OptionError, match=f"--resume {last} continues it so"):
+        plan(config(tmp_path, lr=0.5))
+    with pytest.raises(OptionError) as error:
+        plan(config(tmp_path, wd=0.5, lr=0.5))
+    assert "--resume" not in str(error.value)
+    found = plan(config(tmp_path, {"resume": last}, lr=0.5, batch_size=64), world_size=2)
+    assert (found.action, found.seed) == ("continue", 7)
+    for told in ("--lr 0.256 there, 0.5 here", "--batch-size 192 there, 64 here", "1 devices there, 2 here"):
+        assert told in found.sentence
+    with pytest.raises(OptionError, match="--wd"):
+        plan(config(tmp_path, {"resume": last}, wd=0.5, lr=0.5))
+
+
+def test_a_finished_run_is_lengthened_by_name(tmp_path):
+    leave(tmp_path, config(tmp_path), 10, "completed")
+    longer = dataclasses.replace(config(tmp_path), training=Training(num_epochs=12))
+    last = str(keeping.checkpoint_path(longer, "last"))
+    with pytest.raises(OptionError, match="--num-epochs 10 there, 12 here"):
+        plan(longer)
+    found = plan(dataclasses.replace(longer, output=Output(workspace=tmp_path, resume=last)))
+    assert found.action == "continue"
 
 
 def test_options_that_do_not_change_the_result_do_not_make_another_run(tmp_path):
@@ -70,9 +146,9 @@ def test_a_named_checkpoint_must_belong_to_the_run(tmp_path):
     record = {"config": cfg.plain(), "seed": 9, "world_size": 1}
     checkpoint.save(path, {"a": np.zeros(1, np.float32)}, record)
     found = plan(config(tmp_path / "new", {"resume": str(path)}))
-    assert (found.action, found.checkpoint, found.seed) == ("continue", path, 9)
-    with pytest.raises(OptionError, match="--lr"):
-        plan(config(tmp_path / "new", {"resume": str(path)}, lr=0.5))
+    assert (found.action, found.checkpoints, found.seed) == ("continue", (path,), 9)
+    with pytest.raises(OptionError, match="--wd"):
+        plan(config(tmp_path / "new", {"resume": str(path)}, wd=0.5))
 
 
 def test_resume_off_never_replaces_a_run(tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from typing import TYPE_CHECKING, Any
 
 from mindspore.train import Callback
@@ -14,23 +16,42 @@ if TYPE_CHECKING:
     from src.platform.distributed import World
     from src.platform.signals import StopFlag
     from src.train.record import EpochRecord
+    from src.train.saver import Saver
     from src.train.step import TrainStep
 
-# Asking all ranks costs a collective (0.75 ms on the CPU); one process alone asks after every step.
+# Asking all ranks costs a collective (0.75 ms on the CPU); one process alone asks after every update.
 STOP_CHECK_STEPS = 10
 
 
-class StopOnSignal(Callback):
-    """Ends training at a step on which all ranks agree, after any of them was told to stop."""
+class Agreement(Callback):
+    """Asks all ranks, at the same step, whether any was told to stop or to save, or saving is due."""
 
-    def __init__(self, record: EpochRecord, stop: StopFlag, world: World) -> None:
-        self.record, self.stop, self.world = record, stop, world
+    def __init__(
+        self, record: EpochRecord, stop: StopFlag, world: World, saver: Saver, minutes: float | None
+    ) -> None:
+        self.record, self.stop, self.world, self.saver = record, stop, world, saver
+        self.seconds = math.inf if minutes is None else 60 * minutes
+        steps = STOP_CHECK_STEPS if world.size > 1 else 1
+        self.every = record.accumulation * math.ceil(steps / record.accumulation)
 
     def on_train_step_end(self, run_context: Any) -> None:
-        if self.world.size > 1 and self.record.steps_done % STOP_CHECK_STEPS:
+        stop = self.stop
+        if self.record.steps_done % self.every:
             return
-        if self.world.any(self.stop.is_set):
-            self.stop.agreed = True
+        overdue = time.monotonic() - self.saver.last_time > self.seconds
+        stop.agreed, stop.save_agreed = self.world.any_of([stop.is_set, stop.save_asked or overdue])
+        if stop.save_agreed:
+            stop.save_asked = False
+
+
+class StopOnSignal(Callback):
+    """Ends training where all ranks agreed to."""
+
+    def __init__(self, stop: StopFlag) -> None:
+        self.stop = stop
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        if self.stop.agreed:
             run_context.request_stop()
 
 

@@ -40,7 +40,7 @@ class Progress(Callback):
     def on_train_epoch_begin(self, run_context: Any) -> None:
         record = self.record
         self.journal.begin_epoch(record.epoch, self.config.training.num_epochs, record.num_steps)
-        self.window_begun, self.window_step = time.perf_counter(), 0
+        self.window_begun, self.window_step = time.perf_counter(), record.first_step
 
     def on_train_step_end(self, run_context: Any) -> None:
         record, now = self.record, time.perf_counter()

@@ -3,42 +3,41 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any, Callable
+from typing import TYPE_CHECKING, Any
 
 from mindspore.train import Callback
 
-from src.weights import checkpoint
+from src.weights import keeping
 
 if TYPE_CHECKING:
     from src.config import Config
+    from src.platform.signals import StopFlag
     from src.report.journal import Journal
     from src.train.record import EpochRecord
-    from src.train.step import TrainStep
+    from src.train.saver import Saver
 
 
 class Checkpoints(Callback):
-    """Saves the best, the last and every k-th epoch. For rank 0; the best is remembered over a resume.
+    """Saves the best, the last and every k-th epoch; the best is remembered over a resume.
 
     With a moving average of the weights, the best is the epoch whose average scores best: the average is what
     will be used.
     """
 
-    def __init__(
-        self, record: EpochRecord, step: TrainStep, config: Config, path: Callable, meta: dict
-    ) -> None:
-        self.record, self.step, self.config, self.path, self.meta = record, step, config, path, meta
+    def __init__(self, record: EpochRecord, saver: Saver, config: Config, meta: dict) -> None:
+        self.record, self.saver, self.meta = record, saver, meta
+        self.frequency = config.output.save_frequency
         self.kind = "ema_" if config.training.ema > 0 else ""
+        self.best_name = keeping.checkpoint_path(config, keeping.BEST).name
 
     def on_train_epoch_end(self, run_context: Any) -> None:
-        frequency, record = self.config.output.save_frequency, self.record
-        if frequency == 0 or not record.complete:
+        record = self.record
+        if self.frequency == 0 or not record.complete:
             return
-        names = ["last"] + ["best"] * self._is_best()
+        names = [keeping.BEST] * self._is_best()
         done = self.meta["epochs_done"] = record.epoch + 1
-        names += [f"{done:04d}"] * (frequency > 0 and done % frequency == 0)
-        tensors = checkpoint.tensors_of(self.step)
-        for name in names:
-            checkpoint.save(self.path(name), tensors, self.meta)
+        names += [f"{done:04d}"] * (self.frequency > 0 and done % self.frequency == 0)
+        self.saver.save(*names)
 
     def _is_best(self) -> bool:
         """A network that gives no number is never the best; of equals, the earlier stays."""
@@ -47,9 +46,31 @@ class Checkpoints(Callback):
         if top1 is None or loss is None or (best is not None and top1 <= best["top1"]):
             return False
         weights = {"weights": "ema"} if self.kind else {}
-        file = self.path("best").name
-        self.meta["best"] = {"epoch": self.record.epoch, "top1": top1, "file": file, **weights}
+        self.meta["best"] = {"epoch": self.record.epoch, "top1": top1, "file": self.best_name, **weights}
         return True
+
+
+class CheckpointsWithinEpochs(Callback):
+    """Saves every so many steps, when it is asked for, and before a stop."""
+
+    def __init__(
+        self, record: EpochRecord, saver: Saver, config: Config, stop: StopFlag, journal: Journal
+    ) -> None:
+        self.record, self.saver, self.stop, self.journal = record, saver, stop, journal
+        self.frequency, self.every = config.output.save_frequency, config.output.save_every_steps
+
+    def on_train_step_end(self, run_context: Any) -> None:
+        record, stop = self.record, self.stop
+        if self.frequency == 0 or not record.updated or record.complete:
+            return  # the end of the epoch saves by itself
+        made = record.epoch * record.num_steps + record.steps_done
+        # Where updates take several batches, at the first update after so many steps.
+        due = self.every is not None and made // self.every > (made - record.accumulation) // self.every
+        if due or stop.agreed or stop.save_agreed:
+            self.saver.save()
+            if stop.save_agreed:
+                self.journal.console.say(f"saved at step {record.steps_done} of epoch {record.epoch + 1}")
+            stop.save_agreed = False
 
 
 class EndOfEpoch(Callback):
@@ -57,15 +78,11 @@ class EndOfEpoch(Callback):
 
     def __init__(self, record: EpochRecord, journal: Journal, config: Config, meta: dict) -> None:
         self.record, self.journal, self.config, self.meta = record, journal, config, meta
-        self.begun = 0.0
-
-    def on_train_epoch_begin(self, run_context: Any) -> None:
-        self.begun = time.perf_counter()
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
         if not record.complete:
             return
         self.journal.note(best=self.meta["best"])
-        seconds = time.perf_counter() - self.begun
+        seconds = time.perf_counter() - record.begun
         self.journal.end_epoch(record.epoch, self.config.training.num_epochs, record.metrics, seconds)

@@ -23,7 +23,7 @@ class AverageStatistics(Callback):
     """Gives every rank the mean of the batch norms' moving statistics; each gathered its own."""
 
     def __init__(self, record: EpochRecord, step: TrainStep, world: World) -> None:
-        self.record, self.world = record, world
+        self.record, self.step, self.world = record, step, world
         self.statistics = changing_statistics(step)  # the network's, and those of a moving average of it
 
     def on_train_epoch_end(self, run_context: Any) -> None:
@@ -32,6 +32,8 @@ class AverageStatistics(Callback):
         means = self.world.mean_arrays([p.asnumpy() for p in self.statistics])
         for parameter, mean in zip(self.statistics, means):
             assign(parameter, mean)
+        if self.step.statistics is not None:
+            self.step.statistics.keep_now()
 
 
 class Validate(Callback):

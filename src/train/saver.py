@@ -1,0 +1,57 @@
+"""Makes checkpoints out of all ranks' state, and remembers when it did."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from src.errors import DivergedError
+from src.report.strict import strict
+from src.train import snapshot
+from src.weights import checkpoint
+
+if TYPE_CHECKING:
+    from src.platform.distributed import World
+    from src.train.record import EpochRecord
+    from src.train.step import TrainStep
+    from src.weights.keeping import CheckpointFiles
+
+
+class Saver:
+    """Saves the state of a run, within an epoch or at its end; all ranks call it together.
+
+    `meta` goes into every checkpoint; what changes from one to the next is added here.
+    """
+
+    def __init__(
+        self, step: TrainStep, record: EpochRecord, world: World, files: CheckpointFiles, meta: dict[str, Any]
+    ) -> None:
+        self.step, self.record, self.world, self.files, self.meta = step, record, world, files, meta
+        self.last_time = time.monotonic()
+
+    def save(self, *also: str) -> None:
+        """Write the last checkpoint, and give it the names `also` too.
+
+        Raises DivergedError if a tensor is not finite, CheckpointError if the disk does not take it.
+        """
+        record = self.record
+        tensors = snapshot.take(self.step, self.world, within_epoch=not record.complete)
+        broken = checkpoint.nonfinite(tensors)
+        if self.world.any(bool(broken)):
+            name = broken[0] if broken else "a tensor of rank 0"
+            raise DivergedError(
+                f"at step {record.steps_done} of epoch {record.epoch + 1}, {name} is not finite: training "
+                "diverged; nothing was saved over the last good checkpoint; try a lower --lr or --grad-clip"
+            )
+        if self.world.is_main:
+            self.files.save(tensors, {**self.meta, **self._position()}, *also)
+        self.last_time = time.monotonic()
+
+    def _position(self) -> dict[str, Any]:
+        """Where training stands. Of a finished epoch its figures, in case that the report misses them."""
+        record = self.record
+        if not record.complete:
+            return {"epochs_done": record.epoch, "progress": record.progress(), "finished": None}
+        seconds = time.perf_counter() - record.begun
+        finished = strict({"epoch": record.epoch, "metrics": record.metrics, "seconds": seconds})
+        return {"epochs_done": record.epoch + 1, "progress": None, "finished": finished}
