@@ -10,7 +10,7 @@ import pytest
 
 from src.errors import SuiteError
 from src.report import dllogger_writer
-from src.report.dllog import METADATA, open_log, read_lines, step_format
+from src.report.dllog import METADATA, cut, open_log, read_lines, step_format
 
 
 @pytest.fixture(autouse=True)
@@ -140,3 +140,25 @@ def test_the_original_is_used_where_it_is_installed(path, monkeypatch):
     assert "Infinity" not in path.read_text()
     assert logged(path)[-1]["data"] == {"train.loss": None}
     log.close()
+
+
+def test_what_a_resumed_run_makes_again_is_cut(path):
+    log = open_log(path, append=False)
+    log.log("PARAMETER", {"lr": 1})
+    for epoch in (0, 1, 2):
+        for step in (1, 3):
+            log.log([epoch, step], {"train.loss": epoch + step / 10})
+        log.log([epoch], {"train.loss": epoch})
+    log.log([], {"train.loss": 2})
+    log.close()
+    open_log(path, append=True).close()  # announces all metrics a second time
+    with path.open("a") as file:
+        file.write("a line of someone else\n")
+    cut(path, 1, 2)
+    records = read_lines(path)
+    steps = [record["step"] for record in records if record["type"] == "LOG"]
+    assert steps == ["PARAMETER", [0, 1], [0, 3], [0], [1, 1]]
+    announced = [record["metric"] for record in records if record["type"] == "METADATA"]
+    assert sorted(announced) == sorted(METADATA)
+    assert path.read_text().endswith("a line of someone else\n")
+    cut(path.with_name("none"), 0, 0)

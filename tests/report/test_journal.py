@@ -82,3 +82,17 @@ def test_the_line_of_an_epoch_tells_skipped_updates_and_the_average_only_where_t
     assert remarks(one) == "ema top1 50.00 %, 1 update skipped: gradients not finite"
     several = {"train.skipped_steps": 3.0, "train.loss_scale": 8192.0}
     assert remarks(several) == "3 updates skipped: gradients not finite, loss scale now 8192"
+
+
+def test_an_epoch_is_recorded_once_whenever_the_run_was_killed(tmp_path):
+    """Between its checkpoint and its record: the checkpoint has the figures."""
+    journal = open_journal(tmp_path)
+    for epoch in (0, 1):
+        journal.end_epoch(epoch, 3, {"train.loss": 2.0 - epoch}, 1.0)
+    finished = {"epoch": 0, "metrics": {"train.loss": 2.0}, "seconds": 1.0}
+    for epoch, step, expected in ((1, 0, [2.0]), (0, 3, []), (1, 2, [2.0])):
+        journal.go_on(epoch, step, 3, finished if epoch else None)
+        lines = [r for r in read_lines(tmp_path / "dll.log") if len(r.get("step", [])) == 1]
+        assert [r["data"]["train.loss"] for r in lines] == expected
+        assert journal.report.as_dict()["metrics"].get("train.loss", []) == expected
+    assert journal.report.as_dict()["continued_within"] == [{"epoch": 0, "step": 3}, {"epoch": 1, "step": 2}]
