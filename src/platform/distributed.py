@@ -114,7 +114,11 @@ def init(device: str) -> World:
         raise SuiteError(
             f"rank {place.rank} of {place.size} did not find the others: {str(error).strip().splitlines()[0]}"
         ) from error
-    ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True, parameter_broadcast=True)
+    # All ranks draw or load the same weights. MindSpore's own broadcast would give every rank the moving
+    # statistics of rank 0 too, so that a run could not go on exactly within an epoch.
+    ms.set_auto_parallel_context(
+        parallel_mode="data_parallel", gradients_mean=True, parameter_broadcast=False
+    )
     return World(communication.get_rank(), communication.get_group_size(), place.local_rank, device)
 
 
