@@ -83,6 +83,7 @@ def test_a_run_leaves_what_is_promised_and_nothing_else(trained):
         "dllogger_log.log",
         "model_best.safetensors",
         "model_last.safetensors",
+        "model_previous.safetensors",
     }
     assert names - {"ranks"} == expected
 
