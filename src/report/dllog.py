@@ -67,10 +67,11 @@ class Log:
                 backend.close()
 
 
-def open_log(path: Optional[PathLike], append: bool, console: bool = False) -> Log:
+def open_log(path: Optional[PathLike], append: bool, console: bool = False, announce: bool = True) -> Log:
     """A log into `path` (None: no file), and on stdout with `console`, where METADATA is announced.
 
-    `append` continues the file of a resumed run.  Raises SuiteError where the file cannot be opened.
+    `append` continues the file of a resumed run; without `announce` METADATA stands there already.
+    Raises SuiteError where the file cannot be opened.
     """
     dllogger = _implementation()
     backends = []
@@ -86,7 +87,7 @@ def open_log(path: Optional[PathLike], append: bool, console: bool = False) -> L
         except OSError as error:
             raise SuiteError(f"cannot write the log {os.fspath(path)}: {error.strerror or error}") from error
     log = Log(dllogger.Logger(backends))
-    for metric, metadata in METADATA.items():
+    for metric, metadata in METADATA.items() if announce else ():
         log.metadata(metric, metadata)
     return log
 

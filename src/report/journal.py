@@ -83,10 +83,10 @@ class Journal:
         if not self.report:
             return
         self.report.drop_epochs_from(epoch)
-        if self._dllogger_path:
+        if self._dllogger_path and (epoch or step):
             self.dllogger.close()
             cut(self._dllogger_path, epoch, step)
-            self.dllogger = open_log(self._dllogger_path, append=True)
+            self.dllogger = open_log(self._dllogger_path, append=True, announce=False)
         if finished and finished["epoch"] not in self.report.as_dict()["epochs"]:
             self.end_epoch(finished["epoch"], num_epochs, finished["metrics"], finished["seconds"])
         if step:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from src.config import Config
 
 LAST, PREVIOUS, BEST = "last", "previous", "best"
+RESUMED_FIRST = (LAST, PREVIOUS)
 
 
 def checkpoint_path(config: Config, which: str) -> Path:
@@ -42,15 +43,21 @@ def existing(config: Config) -> list[Path]:
 
 
 def newest_first(paths: Sequence[Path]) -> tuple[list[Path], list[str]]:
-    """Those whose head can be read, by how far training had come, and what is wrong with the others."""
+    """Those whose head can be read, and what is wrong with the others.
+
+    The last and the previous come first, the rest by how far training had come: where a run went back to an
+    earlier checkpoint, those of later epochs are of what was given up.
+    """
     found, damaged = [], []
-    for order, path in enumerate(paths):
+    for path in paths:
         try:
             record = read_record(path)
         except CheckpointError as error:
             damaged.append(str(error))
             continue
-        found.append((-int(record.get("epochs_done", 0)), -steps_into_epoch(record), order, path))
+        which = path.stem.rpartition("_")[2]
+        order = RESUMED_FIRST.index(which) if which in RESUMED_FIRST else len(RESUMED_FIRST)
+        found.append((order, -int(record.get("epochs_done", 0)), -steps_into_epoch(record), path))
     return [path for *_, path in sorted(found)], damaged
 
 
@@ -71,12 +78,21 @@ def read_newest(paths: Sequence[Path], warn: Callable[[str], None]) -> Checkpoin
     raise AssertionError("no checkpoint to read")
 
 
+def _is_whole(path: Path) -> bool:
+    try:
+        checkpoint.read(path)
+    except CheckpointError:
+        return False
+    return True
+
+
 class CheckpointFiles:
     """Writes what `--save-frequency` and `--keep` ask for. For rank 0."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
         self.keep = config.output.keep
+        self.last_is_whole = False  # known to be: written by this process
 
     def clean(self) -> None:
         """Remove what a process that was killed while it wrote has left."""
@@ -90,9 +106,10 @@ class CheckpointFiles:
         Raises CheckpointError; what was there is still there then.
         """
         last = checkpoint_path(self.config, LAST)
-        if last.exists():
+        if self.last_is_whole or _is_whole(last):  # else it would take the place of one that is
             checkpoint.also_as(last, checkpoint_path(self.config, PREVIOUS))
         checkpoint.save(last, tensors, meta)
+        self.last_is_whole = True
         for which in also:
             checkpoint.also_as(last, checkpoint_path(self.config, which))
         for path in numbered(self.config)[: -self.keep] if self.keep else []:

@@ -96,3 +96,10 @@ def test_an_epoch_is_recorded_once_whenever_the_run_was_killed(tmp_path):
         assert [r["data"]["train.loss"] for r in lines] == expected
         assert journal.report.as_dict()["metrics"].get("train.loss", []) == expected
     assert journal.report.as_dict()["continued_within"] == [{"epoch": 0, "step": 3}, {"epoch": 1, "step": 2}]
+
+
+@pytest.mark.parametrize("epoch", [0, 1])
+def test_metrics_are_announced_once_in_a_new_and_in_a_continued_run(tmp_path, epoch):
+    open_journal(tmp_path).go_on(epoch, 0, 3, None)
+    announced = [r["metric"] for r in read_lines(tmp_path / "dll.log") if r["type"] == "METADATA"]
+    assert len(announced) == len(set(announced)) > 0

@@ -99,3 +99,13 @@ def test_a_checkpoint_whose_tensors_are_damaged_is_passed_over_with_a_warning(tm
     assert "model_previous" in warnings[0]
     with pytest.raises(CheckpointError, match="model_last"):
         keeping.read_newest([last], warnings.append)
+
+
+def test_a_damaged_last_does_not_take_the_place_of_the_previous(tmp_path):
+    """A run that went on from the previous may be killed while it saves again."""
+    for value in (1, 2):
+        files(tmp_path).save(tensors(value), {})
+    (tmp_path / "model_last.safetensors").write_bytes(b"x")
+    files(tmp_path).save(tensors(3), {})
+    assert held(tmp_path / "model_last.safetensors") == 3
+    assert held(tmp_path / "model_previous.safetensors") == 1

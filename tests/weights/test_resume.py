@@ -61,14 +61,16 @@ def test_the_place_within_an_epoch_is_told(tmp_path):
     assert "step 20 of 50 of epoch 4" in plan(cfg).sentence
 
 
-def test_the_newest_comes_first_whatever_its_name(tmp_path):
+def test_the_last_comes_first_also_where_a_run_went_back(tmp_path):
+    """Epoch 9 and the best are of what was given up when the run was continued from epoch 2."""
     cfg = config(tmp_path)
     leave(tmp_path, cfg, 3)
-    saved(cfg, "previous", 3, step=20)
+    saved(cfg, "previous", 2, step=20)
     saved(cfg, "0002", 2)
+    saved(cfg, "0009", 9)
     saved(cfg, "best", 1)
     found = [path.name.split("_")[1].split(".")[0] for path in plan(cfg).checkpoints]
-    assert found == ["previous", "last", "0002", "best"]
+    assert found == ["last", "previous", "0009", "0002", "best"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"x", None])
