@@ -198,6 +198,7 @@ def test_tests_mirror_what_they_test():
         "test_end_to_end",
         "test_conventions",
         "test_config",
+        "test_exact_resume",
         "test_two_processes",
         "test_recipes",
         "test_mutations",

@@ -50,9 +50,7 @@ class World:
 
     def any(self, flag: bool) -> bool:
         """Whether the flag is set on any rank."""
-        if self.size == 1:
-            return bool(flag)
-        return bool(_all_reduce(np.array([flag], np.float32))[0] > 0)
+        return self.any_of([flag])[0]
 
     def any_of(self, flags: Sequence[bool]) -> List[bool]:
         """`any` of each flag, in one collective."""

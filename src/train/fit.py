@@ -164,7 +164,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.CheckpointsWithinEpochs(f.record, saver, config, stop, journal),
         cb.StopOnSignal(stop),
         cb.AverageStatistics(f.record, f.step, world),
-        cb.StopOnBrokenState(f.record, f.step),
+        cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
     if f.validation is not None:

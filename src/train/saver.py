@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping
+
+import numpy as np
 
 from src.errors import DivergedError
 from src.report.strict import strict
@@ -15,6 +17,17 @@ if TYPE_CHECKING:
     from src.train.record import EpochRecord
     from src.train.step import TrainStep
     from src.weights.keeping import CheckpointFiles
+
+
+def require_finite(tensors: Mapping[str, np.ndarray], record: EpochRecord, world: World) -> None:
+    """Raises DivergedError, on all ranks together, if any rank's `tensors` hold what is no finite number."""
+    broken = checkpoint.nonfinite(tensors)
+    if world.any(bool(broken)):
+        name = broken[0] if broken else "a tensor of another rank"
+        raise DivergedError(
+            f"at step {record.steps_done} of epoch {record.epoch + 1}, {name} is not finite: training diverged; "
+            "nothing was saved over the last good checkpoint; try a lower --lr or --grad-clip"
+        )
 
 
 class Saver:
@@ -36,13 +49,7 @@ class Saver:
         """
         record = self.record
         tensors = snapshot.take(self.step, self.world, within_epoch=not record.complete)
-        broken = checkpoint.nonfinite(tensors)
-        if self.world.any(bool(broken)):
-            name = broken[0] if broken else "a tensor of rank 0"
-            raise DivergedError(
-                f"at step {record.steps_done} of epoch {record.epoch + 1}, {name} is not finite: training "
-                "diverged; nothing was saved over the last good checkpoint; try a lower --lr or --grad-clip"
-            )
+        require_finite(tensors, record, self.world)
         if self.world.is_main:
             self.files.save(tensors, {**self.meta, **self._position()}, *also)
         self.last_time = time.monotonic()

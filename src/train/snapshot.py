@@ -52,7 +52,7 @@ def take(step: TrainStep, world: World, within_epoch: bool) -> dict[str, np.ndar
         collected = world.collect([p.asnumpy() for p in own_state(step)])
     if not world.is_main:
         return {}
-    tensors = {p.name: np.array(p.asnumpy(), order="C") for p in state(step)}
+    tensors = checkpoint.tensors_of(state(step))
     for i, parameter in enumerate(own_state(step) if collected else []):
         values = [arrays[i] for arrays in collected]
         tensors.update({of_rank(rank, parameter.name): value for rank, value in enumerate(values)})

@@ -6,6 +6,7 @@ everything else (epoch, best, options, classes, a checksum) is JSON in the file'
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -13,7 +14,7 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -64,9 +65,9 @@ def digest(tensors: Mapping[str, np.ndarray]) -> str:
     return total.hexdigest()
 
 
-def tensors_of(cell: nn.Cell) -> dict[str, np.ndarray]:
-    """A cell's parameters, as arrays on the host."""
-    return {p.name: np.array(p.asnumpy(), order="C") for p in cell.get_parameters()}
+def tensors_of(parameters: Iterable[ms.Parameter]) -> dict[str, np.ndarray]:
+    """Parameters as arrays on the host, by name."""
+    return {p.name: np.array(p.asnumpy(), order="C") for p in parameters}
 
 
 def nonfinite(tensors: Mapping[str, np.ndarray]) -> list[str]:
@@ -84,19 +85,12 @@ def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any])
     path = Path(path)
     checksum = digest(tensors)
     record = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": checksum, **meta}
-    beside = _beside(path)
-    try:
+    with _replacing(path) as beside:
         save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
         beside.chmod(0o666 & ~_umask())  # the library writes files that only their owner can read
         _flush(beside)
         if digest(_read_safetensors(beside)[0]) != checksum:
             raise CheckpointError(f"{beside} reads back otherwise than it was written; is the disk sound?")
-        os.replace(beside, path)
-        _flush(path.parent)
-    except OSError as error:
-        raise CheckpointError(f"{path} could not be written: {error.strerror or error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def also_as(path: Path, other: Path) -> None:
@@ -104,25 +98,27 @@ def also_as(path: Path, other: Path) -> None:
 
     Raises CheckpointError.
     """
-    beside = _beside(other)
-    try:
-        beside.unlink(missing_ok=True)
+    with _replacing(other) as beside:
         try:
             os.link(path, beside)
         except OSError:  # FAT, some network and object storages
             shutil.copyfile(path, beside)
             _flush(beside)
-        os.replace(beside, other)
-        _flush(other.parent)
+
+
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A name to write to, beside `path`, whose place the file then takes. Raises CheckpointError."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        beside.unlink(missing_ok=True)
+        yield beside
+        os.replace(beside, path)
+        _flush(path.parent)
     except OSError as error:
-        raise CheckpointError(f"{other} could not be written: {error.strerror or error}") from error
+        raise CheckpointError(f"{path} could not be written: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)
-
-
-def _beside(path: Path) -> Path:
-    """Where a file is written before it has its name."""
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
 
 
 def _umask() -> int:

@@ -122,7 +122,7 @@ def test_broken_state_is_never_saved(graph_mode, value):
     from src.train.callbacks import StopOnBrokenState
 
     network = nn.SequentialCell(nn.BatchNorm2d(3))
-    callback = StopOnBrokenState(done(EpochRecord(1), 1), network)
+    callback = StopOnBrokenState(done(EpochRecord(1), 1), network, World())
     callback.on_train_epoch_end(None)
     assign(network[0].moving_mean, np.array([0, value, 0]))
     with pytest.raises(DivergedError, match="moving_mean"):

@@ -99,7 +99,7 @@ def network(graph_mode):
 
 def test_weights_are_loaded_by_name_completely(tmp_path, network):
     source, target = network(5), network(5)
-    checkpoint.save(tmp_path / "a.safetensors", checkpoint.tensors_of(source), {})
+    checkpoint.save(tmp_path / "a.safetensors", checkpoint.tensors_of(source.get_parameters()), {})
     checkpoint.load_network(target, checkpoint.read(tmp_path / "a.safetensors"))
     for a, b in zip(source.get_parameters(), target.get_parameters()):
         assert (a.asnumpy() == b.asnumpy()).all()
@@ -114,7 +114,7 @@ def test_weights_are_loaded_by_name_completely(tmp_path, network):
     ],
 )
 def test_what_does_not_fit_is_refused_by_name(tmp_path, network, change, told):
-    saved = checkpoint.tensors_of(network(5))
+    saved = checkpoint.tensors_of(network(5).get_parameters())
     change(saved)
     checkpoint.save(tmp_path / "a.safetensors", saved, {})
     with pytest.raises(CheckpointError, match=told):
@@ -122,7 +122,7 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path, network, change, told):
 
 
 def test_optimizer_state_beside_the_weights_is_no_obstacle(tmp_path, network):
-    saved = checkpoint.tensors_of(network(5))
+    saved = checkpoint.tensors_of(network(5).get_parameters())
     saved.update({"moments.fc.weight": np.zeros((3, 5), np.float32), "global_step": np.zeros(1, np.int32)})
     checkpoint.save(tmp_path / "a.safetensors", saved, {})
     checkpoint.load_network(network(5), checkpoint.read(tmp_path / "a.safetensors"))
@@ -144,7 +144,7 @@ def test_mindspore_reads_our_files(tmp_path, network):
     import mindspore as ms
 
     source = network(5)
-    checkpoint.save(tmp_path / "a.safetensors", checkpoint.tensors_of(source), {})
+    checkpoint.save(tmp_path / "a.safetensors", checkpoint.tensors_of(source.get_parameters()), {})
     loaded = ms.load_checkpoint(str(tmp_path / "a.safetensors"), format="safetensors")
     assert (loaded["fc.weight"].asnumpy() == source.fc.weight.asnumpy()).all()
 

@@ -41,17 +41,17 @@ def tiny(classes: int):
 def source(graph_mode):
     """Tensors of a network of 7 classes, none of which is as a new one begins."""
     rng = np.random.RandomState(0)
-    tensors = checkpoint.tensors_of(tiny(7))
+    tensors = checkpoint.tensors_of(tiny(7).get_parameters())
     return {name: rng.standard_normal(value.shape).astype(np.float32) for name, value in tensors.items()}
 
 
 def loaded(path, classes: int) -> tuple[dict, dict, str]:
     """The new network's tensors before and after, and what was told."""
     network = tiny(classes)
-    before = checkpoint.tensors_of(network)
+    before = checkpoint.tensors_of(network.get_parameters())
     model = Model(num_layers=18, num_classes=classes, pretrained=path)
     told = pretrained.load(network, Config(model=model))
-    return before, checkpoint.tensors_of(network), told
+    return before, checkpoint.tensors_of(network.get_parameters()), told
 
 
 def check(tensors: dict, wanted: dict, but: tuple[str, ...] = ()) -> None:
@@ -173,7 +173,7 @@ def test_a_run_that_goes_on_says_that_it_does_not_read_the_file_again(tmp_path):
 @pytest.mark.slow
 def test_a_run_begins_with_the_weights_keeps_the_frozen_ones_and_can_be_continued(tmp_path, graph_mode):
     path, workspace = tmp_path / "a.safetensors", tmp_path / "w"
-    fresh = checkpoint.tensors_of(build("resnetv15", 18, 7))
+    fresh = checkpoint.tensors_of(build("resnetv15", 18, 7).get_parameters())
     # Weights of a network that works, or the run would diverge.
     tensors = {name: spec.param_value(torch_name(name), v.shape, "resnet18") for name, v in fresh.items()}
     checkpoint.save(path, tensors, {"network": list(tensors)})

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from mindspore.train import Callback
 
 from src.errors import DivergedError
-from src.weights import checkpoint
+from src.train.saver import require_finite
+from src.weights.checkpoint import tensors_of
 
 if TYPE_CHECKING:
     from src.config import Training
@@ -82,17 +83,11 @@ class StopOnDivergence(Callback):
 
 
 class StopOnBrokenState(Callback):
-    """Raises DivergedError before anything that is no finite number could be saved."""
+    """Raises DivergedError before weights that are no finite numbers would be validated."""
 
-    def __init__(self, record: EpochRecord, step: TrainStep) -> None:
-        self.record, self.step = record, step
+    def __init__(self, record: EpochRecord, step: TrainStep, world: World) -> None:
+        self.record, self.step, self.world = record, step, world
 
     def on_train_epoch_end(self, run_context: Any) -> None:
-        if not self.record.complete:
-            return
-        broken = checkpoint.nonfinite(checkpoint.tensors_of(self.step))
-        if broken:
-            raise DivergedError(
-                f"after epoch {self.record.epoch + 1}, {broken[0]} is not finite: training diverged; nothing "
-                "was saved over the last good checkpoint; try a lower --lr or --grad-clip"
-            )
+        if self.record.complete:
+            require_finite(tensors_of(self.step.get_parameters()), self.record, self.world)
