@@ -25,7 +25,7 @@ def require_finite(tensors: Mapping[str, np.ndarray], record: EpochRecord, world
     if world.any(bool(broken)):
         name = broken[0] if broken else "a tensor of another rank"
         raise DivergedError(
-            f"at step {record.steps_done} of epoch {record.epoch + 1}, {name} is not finite: training diverged; "
+            f"at step {record.steps_done} of epoch {record.epoch + 1}, {name} is not finite: it diverged; "
             "nothing was saved over the last good checkpoint; try a lower --lr or --grad-clip"
         )
 
