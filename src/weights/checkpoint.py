@@ -111,7 +111,6 @@ def _replacing(path: Path) -> Iterator[Path]:
     """A name to write to, beside `path`, whose place the file then takes. Raises CheckpointError."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        beside.unlink(missing_ok=True)
         yield beside
         os.replace(beside, path)
         _flush(path.parent)

@@ -154,7 +154,7 @@ def test_what_a_resumed_run_makes_again_is_cut(path):
     open_log(path, append=True).close()  # announces all metrics a second time
     with path.open("a") as file:
         file.write("a line of someone else\n")
-    cut(path, 1, 2)
+    cut(path, 1, 3)
     records = read_lines(path)
     steps = [record["step"] for record in records if record["type"] == "LOG"]
     assert steps == ["PARAMETER", [0, 1], [0, 3], [0], [1, 1]]

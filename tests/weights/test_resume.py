@@ -105,6 +105,7 @@ def test_another_schedule_needs_the_checkpoint_by_name(tmp_path):
     with pytest.raises(OptionError) as error:
         plan(config(tmp_path, wd=0.5, lr=0.5))
     assert "--resume" not in str(error.value)
+    assert "--wd" in str(error.value), "what cannot be followed is told first"
     found = plan(config(tmp_path, {"resume": last}, lr=0.5, batch_size=64), world_size=2)
     assert (found.action, found.seed) == ("continue", 7)
     for told in ("--lr 0.256 there, 0.5 here", "--batch-size 192 there, 64 here", "1 devices there, 2 here"):
