@@ -72,7 +72,9 @@ def same(one: Path, other: Path, loss_rel: float = 0.0) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [[], EVERYTHING], ids=["plain", "everything"])
+@pytest.mark.parametrize(
+    "options", [[], pytest.param(EVERYTHING, marks=pytest.mark.deep)], ids=["plain", "everything"]
+)
 def test_a_run_that_is_killed_and_one_that_is_stopped_end_as_an_unbroken_one(tmp_path, options):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert start("train.py", whole, *options).wait() == 0
@@ -93,6 +95,7 @@ def test_a_run_that_is_killed_and_one_that_is_stopped_end_as_an_unbroken_one(tmp
 
 
 @pytest.mark.slow
+@pytest.mark.deep
 def test_two_ranks_that_are_stopped_within_an_epoch_end_as_unbroken_ones(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     two = ["-n", 2, "-b", 4, "--num-examples", 200]
