@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import sys
 import traceback
 from pathlib import Path
@@ -11,7 +13,7 @@ from src import cli, preflight
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
-from src.platform import distributed, environment, machine
+from src.platform import distributed, environment, machine, rendezvous, scheduler, shared
 from src.platform.signals import StopFlag
 from src.report.journal import Journal
 from src.report.report import Report
@@ -25,13 +27,23 @@ def main(argv: Sequence[str], prog: str) -> int:
         config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
         device = environment.detect_device(config.platform.device_target)
         preflight.check_precision(config, device)
-        place = environment.this_rank()
-        notices = environment.prepare(device, place.size)
-        prepared = preflight.prepare(config, place.size)
-        if prepared.plan.action == "finished":
+        place = environment.enter(config.platform.launcher, device, config.platform.device_ids)
+        notices = environment.prepare(device, place.local_size)
+        if place.is_scheduler:  # msrun starts this script for that, too
+            return distributed.leave(scheduler.serve())
+        prepared = preflight.prepare(config, place.size, decides=place.rank == 0)
+        if prepared.plan.action == "finished" and place.alone:
             print(prepared.plan.sentence)
             return 0
-        job = _start(config, device, prepared)
+        rendezvous.open_for(place, config.output.workspace / "ranks")
+        stop = StopFlag().install()
+        world = distributed.init(device)  # imports MindSpore
+        prepared = _agreed(prepared, world)
+        if prepared.plan.action == "finished":
+            if world.is_main:
+                print(prepared.plan.sentence)
+            return distributed.leave(0, world)
+        job = _start(config, world, stop, prepared)
         for notice in notices:
             job.journal.console.say(notice)
         return distributed.leave(_finish(job), job.world)
@@ -43,9 +55,16 @@ def main(argv: Sequence[str], prog: str) -> int:
         return distributed.leave(1)
 
 
-def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:
-    stop = StopFlag().install()
-    world = distributed.init(device)  # imports MindSpore
+def _agreed(prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:
+    """Rank 0's plan on every rank. Raises CheckpointError on all if one cannot read what is continued."""
+    told = shared.told_by_main(world, json.loads(json.dumps(dataclasses.asdict(prepared.plan), default=str)))
+    path = told["checkpoint"] and Path(told["checkpoint"])
+    if path and world.size > 1:
+        shared.require_everywhere(world, path)
+    return dataclasses.replace(prepared, plan=resume.Plan(**{**told, "checkpoint": path}))
+
+
+def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: preflight.Prepared) -> Job:
     seed = config.training.seed
     if seed is None:
         seed = environment.draw_seed() if prepared.plan.seed is None else prepared.plan.seed
