@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 import traceback
 from pathlib import Path
@@ -38,7 +37,7 @@ def main(argv: Sequence[str], prog: str) -> int:
         rendezvous.open_for(place, config.output.workspace / "ranks")
         stop = StopFlag().install()
         world = distributed.init(device)  # imports MindSpore
-        prepared = _agreed(prepared, world)
+        prepared = _agreed(config, prepared, world)
         if prepared.plan.action == "finished":
             if world.is_main:
                 print(prepared.plan.sentence)
@@ -55,13 +54,23 @@ def main(argv: Sequence[str], prog: str) -> int:
         return distributed.leave(1)
 
 
-def _agreed(prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:
-    """Rank 0's plan on every rank. Raises CheckpointError on all if one cannot read what is continued."""
-    told = shared.told_by_main(world, json.loads(json.dumps(dataclasses.asdict(prepared.plan), default=str)))
-    path = told["checkpoint"] and Path(told["checkpoint"])
-    if path and world.size > 1:
-        shared.require_everywhere(world, path)
-    return dataclasses.replace(prepared, plan=resume.Plan(**{**told, "checkpoint": path}))
+def _agreed(config: Config, prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:
+    """Rank 0's plan on every rank, each with its own workspace.
+
+    Raises CheckpointError on all ranks if one of them cannot read what is continued.
+    """
+    plan, workspace = prepared.plan, config.output.workspace
+    path = plan.checkpoint
+    inside = path is not None and path.is_relative_to(workspace)
+    if path is not None and inside:
+        path = path.relative_to(workspace)
+    plain = {**dataclasses.asdict(plan), "checkpoint": path and str(path)}
+    told, inside = shared.told_by_main(world, [plain, inside])
+    if told["checkpoint"] is not None:
+        told["checkpoint"] = (workspace if inside else Path()) / told["checkpoint"]
+        if world.size > 1:
+            shared.require_everywhere(world, told["checkpoint"])
+    return dataclasses.replace(prepared, plan=resume.Plan(**told))
 
 
 def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: preflight.Prepared) -> Job:

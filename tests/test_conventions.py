@@ -210,6 +210,7 @@ def test_tests_mirror_what_they_test():
         "test_config",
         "test_two_processes",
         "test_recipes",
+        "test_several_nodes",
         "test_mutations",
     }
     for path in sorted((ROOT / "tests").rglob("test_*.py")):

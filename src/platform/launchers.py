@@ -45,7 +45,8 @@ class Place:
 
     @property
     def one_per_node(self) -> bool:
-        return self.size > 1 and self.local_size == 1
+        """Whether MPI or Slurm started it as a node's only one: then it may be what starts the ranks."""
+        return self.launcher in ("mpirun", "slurm") and self.size > 1 and self.local_size == 1
 
 
 def recognise(variables: Variables, requested: str = "auto") -> Place:

@@ -54,6 +54,7 @@ def table(folder: Path, **changes: object) -> Dict[str, str]:
         (OPEN_MPI, Place(5, 8, 1, 4, 1, "mpirun")),
         (MPICH, Place(2, 4, 0, 2, 0, "mpirun")),
         (SLURM, Place(9, 16, 1, 8, 1, "slurm")),
+        ({**SLURM, "PMI_RANK": "9", "PMI_SIZE": "16"}, Place(9, 16, 1, 8, 1, "slurm")),  # srun --mpi=pmi2
         (RUNNER, Place(3, 4, 1, 2, 7, "runner")),
         ({"SLURM_PROCID": "0", "SLURM_NTASKS": "16"}, Place()),  # a batch script, which is no step
         ({"RANK_TABLE_FILE": "/nowhere", "RANK_SIZE": "1", "RANK_ID": "0"}, Place(launcher="rank-table")),
@@ -81,6 +82,7 @@ def test_a_rank_table_gives_what_the_variables_leave_out(tmp_path: Path) -> None
         ({}, {"RANK_SIZE": "8"}, "lists 4 devices, but RANK_SIZE is 8"),
         ({"server_list": [{"device": [{"device_id": "0"}]}]}, {}, "every device a number `device_id` and"),
         ({"server_list": [{"device": [{"device_id": "0", "rank_id": "1"}]}]}, {}, r"the ranks are \[1\]"),
+        ({"server_list": [{"device": [{"device_id": i, "rank_id": 0} for i in "01"]}]}, {}, "rank 0 occurs"),
         ({"server_list": []}, {}, r"the ranks are \[\]"),
         ({}, {"RANK_ID": "4", "RANK_SIZE": "4"}, "has no rank 4"),
         ({}, {"RANK_TABLE_FILE": "/nowhere.json"}, "/nowhere.json cannot be read: No such file"),
@@ -123,7 +125,8 @@ def test_one_launcher_inside_another_is_its_own() -> None:
 
 
 def test_msrun_may_bring_a_rank_table_too(tmp_path: Path) -> None:
-    assert recognise({**table(tmp_path), **MSRUN}).launcher == "msrun"
+    for variables in (table(tmp_path), {"RANK_TABLE_FILE": "/nowhere"}):  # which is between it and MindSpore
+        assert recognise({**variables, **MSRUN}) == recognise(MSRUN)
 
 
 @pytest.mark.parametrize(
