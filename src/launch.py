@@ -3,12 +3,13 @@
 No MindSpore here: a mistake is answered at once, and the supervisor stays small.
 """
 
+import dataclasses
 import datetime
 import os
 import shlex
 import sys
 from pathlib import Path
-from typing import List, Mapping, Optional, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence
 
 import yaml
 
@@ -43,7 +44,8 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: List[str]) -> int:
     config = cli.parse(argv, prog="runner", config_type=RunnerConfig)
-    device, nodes = _check_devices(config)
+    nodes = _nodes(config)
+    device = _check_devices(config, nodes)
     preflight.check_precision(config, device)
     environment.check_environment()
     prepared = preflight.prepare(config.for_rank(), nodes.size, decides=nodes.is_first)
@@ -82,7 +84,7 @@ def make_plan(
                 service=True,
             )
         )
-    for place in nodes.places(config.platform.device_ids):
+    for place in nodes.places():
         own = cores[place.local_rank] if cores else []
         variables = environment.place_environment(device, place, port, nodes.host, len(own) or None)
         plan.append(
@@ -131,16 +133,24 @@ def describe(config: RunnerConfig, device: str, nodes: Nodes, plan: List[Process
     return "\n".join(lines)
 
 
-def _check_devices(config: RunnerConfig) -> Tuple[str, Nodes]:
-    """The device to run on, and the nodes. Raises OptionError if there are not as many as asked for."""
-    if config.platform.launcher == "none":
+def _nodes(config: RunnerConfig) -> Nodes:
+    """The nodes of this run. Raises OptionError if they cannot be, or if runner was started as a rank."""
+    launch, alone = config.launch, config.platform.launcher == "none"
+    if alone:
         environment.forget_launchers()
-    launch = config.launch
     typed = several_nodes.Wish(
         launch.num_devices, launch.nodes, launch.node_rank, launch.master_addr, launch.master_port
     )
-    nodes = several_nodes.resolve(typed, environment.nodes_given())
-    several_nodes.check_place(environment.this_rank(), nodes)
+    nodes = several_nodes.resolve(typed, several_nodes.Wish() if alone else environment.nodes_given())
+    outer = environment.this_rank()
+    several_nodes.check_place(outer, nodes)
+    environment.forget_launchers()  # the ranks' launcher is runner
+    only = (outer.device_id,) if nodes.num_devices == 1 else ()
+    return dataclasses.replace(nodes, device_ids=config.platform.device_ids or only)
+
+
+def _check_devices(config: RunnerConfig, nodes: Nodes) -> str:
+    """The device to run on. Raises OptionError if there are not as many as asked for."""
     n = nodes.num_devices
     if nodes.size > 1 and config.training.mode == "pred":
         raise OptionError(
@@ -156,7 +166,7 @@ def _check_devices(config: RunnerConfig) -> Tuple[str, Nodes]:
     if device != "CPU" and n > present:
         raise OptionError(f"-n/--num-devices is {n}, but this machine has {present} {device}")
     several_nodes.check_device_ids(config.platform.device_ids, device, present, n)
-    return device, nodes
+    return device
 
 
 def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str], move_aside: bool) -> None:

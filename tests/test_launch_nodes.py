@@ -108,6 +108,19 @@ def test_devices_by_number(capsys: pytest.CaptureFixture[str], accelerators: Non
     assert [v["DEVICE_ID"] for _, v, _ in plan] == ["5"]
 
 
+def test_the_devices_number_in_the_environment_counts_for_a_single_rank(
+    capsys: pytest.CaptureFixture[str], accelerators: None
+) -> None:
+    _, _, plan = dry_run(capsys, variables={"DEVICE_ID": "3"})
+    assert [v["DEVICE_ID"] for _, v, _ in plan] == ["3"]
+
+
+def test_ranks_do_not_see_what_was_around_runner(capsys: pytest.CaptureFixture[str]) -> None:
+    around = {"RANK_TABLE_FILE": "/of/one/card", "RANK_ID": "0", "RANK_SIZE": "1"}
+    assert dry_run(capsys, "-n", "2", variables=around)[0] == 0
+    assert not around.keys() & os.environ.keys()
+
+
 def test_bound_ranks_have_cores_and_threads_of_their_own(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,3 +199,7 @@ class TestUnderALauncher:
         assert (code, [name for name, _, _ in plan]) == (0, ["rank 0"])
         assert "MS_ROLE" not in os.environ  # which the rank inherits
         assert "--launcher none" in plan[0][2]
+
+    def test_none_is_one_process_on_modelarts_too(self, capsys: pytest.CaptureFixture[str]) -> None:
+        _, _, plan = dry_run(capsys, "--launcher", "none", variables=MODELARTS)
+        assert [name for name, _, _ in plan] == ["rank 0"]

@@ -14,7 +14,7 @@ import pytest
 
 ADDRESSES = ("10.77.31.1", "10.77.31.2")
 PREFIX = "suite"
-# A second network card, to nowhere: MindSpore must be told which of them leads to the other node.
+# A second network card, to nowhere, which comes first: the ranks must find each other by the other one.
 DECOYS = ("10.1.31.1", "10.1.31.2")
 
 
@@ -61,13 +61,17 @@ def _delete(name: str) -> None:
 def _make(names: list[str]) -> None:
     ends = ["wire0", "wire1"]
     words = [["netns", "add", name] for name in names]
-    words += [["link", "add", ends[0], "netns", names[0], "type", "veth",
-               "peer", "name", ends[1], "netns", names[1]]]  # fmt: skip
-    for name, end, address, decoy in zip(names, ends, ADDRESSES, DECOYS):
+    for name, decoy in zip(names, DECOYS):
         words += [
-            ["-n", name, "link", "add", "decoy", "type", "bridge"],
+            ["-n", name, "link", "add", "decoy", "type", "veth", "peer", "name", "nowhere"],
             ["-n", name, "addr", "add", f"{decoy}/24", "dev", "decoy"],
             ["-n", name, "link", "set", "decoy", "up"],
+            ["-n", name, "link", "set", "nowhere", "up"],
+        ]
+    words += [["link", "add", ends[0], "netns", names[0], "type", "veth",
+               "peer", "name", ends[1], "netns", names[1]]]  # fmt: skip
+    for name, end, address in zip(names, ends, ADDRESSES):
+        words += [
             ["-n", name, "addr", "add", f"{address}/24", "dev", end],
             ["-n", name, "link", "set", end, "up"],
             ["-n", name, "link", "set", "lo", "up"],

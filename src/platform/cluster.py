@@ -30,15 +30,12 @@ def scheduler_variables(size: int, host: str, port: int) -> Dict[str, str]:
 
 def rank_variables(place: Place, host: str, port: int) -> Dict[str, str]:
     """What makes a process a rank of that cluster, in MindSpore's words and in ours."""
-    variables = {
+    return {
         **scheduler_variables(place.size, host, port),
         "MS_ROLE": "MS_WORKER",
         "MS_NODE_ID": str(place.rank),
         **place_variables(place),
     }
-    if place.size > place.local_size:  # of several network cards, the one that leads to the scheduler
-        variables["MS_WORKER_IP"] = own_address(host)
-    return variables
 
 
 def place_variables(place: Place) -> Dict[str, str]:
@@ -62,6 +59,8 @@ def translate(
     """
     if place.launcher == "runner":  # which has set everything
         return {}
+    if device_ids and device == "CPU":
+        raise OptionError("--device-ids has no effect on the CPU; it numbers accelerators")
     if place.launcher == "none":
         if len(device_ids) > 1:
             raise OptionError(
@@ -120,18 +119,6 @@ def address(host: str, option: str, patience_s: float = 0.0) -> str:
             if time.monotonic() >= end:
                 raise OptionError(f"{option} {host}: no such host ({error.strerror or error})") from None
         time.sleep(RESOLVE_PAUSE_S)
-
-
-def own_address(towards: str) -> str:
-    """The address of this machine that packets to `towards` carry; nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((towards, DEFAULT_PORT))
-        except OSError as error:
-            raise OptionError(
-                f"--master-addr {towards} cannot be reached from here: {error.strerror or error}"
-            ) from None
-        return str(probe.getsockname()[0])
 
 
 def reserve_port(host: str = LOCALHOST, port: Optional[int] = None) -> Tuple[int, socket.socket]:

@@ -38,6 +38,8 @@ class Nodes:
     """address of node 0, by which the others reach it"""
     port: Optional[int] = None
     """of the scheduler; None: any free one"""
+    device_ids: Tuple[int, ...] = ()
+    """devices of this node's ranks; none: 0, 1, 2, ..."""
 
     @property
     def size(self) -> int:
@@ -48,9 +50,9 @@ class Nodes:
     def is_first(self) -> bool:
         return self.node_rank == 0
 
-    def places(self, device_ids: Sequence[int] = ()) -> List[Place]:
-        """The ranks of this node; with `device_ids`, on these devices."""
-        n, ids = self.num_devices, device_ids or range(self.num_devices)
+    def places(self) -> List[Place]:
+        """The ranks of this node."""
+        n, ids = self.num_devices, self.device_ids or range(self.num_devices)
         return [
             Place(self.node_rank * n + local, self.size, local, n, ids[local], "runner") for local in range(n)
         ]

@@ -1,12 +1,13 @@
 """What all ranks must know alike, told by rank 0, and files that all of them must be able to read."""
 
 import json
+import time
 import zlib
 from pathlib import Path
 from typing import Any
 
 from src.errors import CheckpointError
-from src.platform.distributed import World
+from src.platform.distributed import LEAVE_DELAY_S, World
 
 CHUNK_BYTES = 1 << 24
 UNREADABLE = -1.0
@@ -25,6 +26,7 @@ def require_everywhere(world: World, path: Path) -> None:
     lacking = [rank for rank, found in enumerate(sums) if found == UNREADABLE]
     other = [rank for rank, found in enumerate(sums) if found not in (UNREADABLE, sums[0])]
     if lacking or other:
+        time.sleep(LEAVE_DELAY_S)  # or a rank that leaves now takes with it what another still waits for
         what = f"rank {lacking[0]} cannot read" if lacking else f"rank {other[0]} finds another file as"
         raise CheckpointError(
             f"{what} {path}, from which rank 0 continues; use a --workspace on a disk that all nodes share, "

@@ -45,7 +45,6 @@ class TestTranslate:
         found = cluster.translate({"MS_SCHED_PORT": "77"}, HERE, "CPU")
         wanted = {"MS_ROLE": "MS_WORKER", "MS_WORKER_NUM": "2", "MS_SCHED_PORT": "77", "RANK_ID": "1"}
         assert wanted.items() <= found.items()
-        assert "MS_WORKER_IP" not in found
         assert recognise(found) == HERE  # for whatever asks later
 
     def test_what_msrun_set_stays(self) -> None:
@@ -65,15 +64,12 @@ class TestTranslate:
 
     def test_devices_of_a_single_process(self) -> None:
         assert cluster.translate({}, Place(), "GPU", (5,)) == {"DEVICE_ID": "5"}
+        with pytest.raises(OptionError, match="no effect on the CPU"):
+            cluster.translate({}, Place(), "CPU", (5,))
         with pytest.raises(OptionError, match="names 2 devices, but this is one process"):
             cluster.translate({}, Place(), "GPU", (5, 6))
         with pytest.raises(OptionError, match="--device-ids has no effect under mpirun"):
             cluster.translate({}, HERE, "GPU", (5,))
-
-
-def test_ranks_on_several_nodes_use_the_card_that_leads_to_the_scheduler() -> None:
-    assert cluster.rank_variables(SPREAD, "127.0.0.1", 1)["MS_WORKER_IP"] == "127.0.0.1"
-    assert "MS_WORKER_IP" not in cluster.rank_variables(HERE, "127.0.0.1", 1)
 
 
 def test_an_unknown_host_is_told() -> None:

@@ -148,6 +148,37 @@ class TestRanks:
         assert json.loads(os.environ[environment.COMMAND])
 
 
+class TestEnter:
+    """What train.py does with what its launcher set."""
+
+    MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+
+    def test_mpi_is_translated_for_mindspore_and_known_from_then_on(self) -> None:
+        os.environ.update(self.MPI)
+        place = environment.enter("mpirun", "CPU")
+        assert place == environment.this_rank() == Place(1, 2, 1, 2, 1, "mpirun")
+        assert (os.environ["MS_ROLE"], os.environ["MS_WORKER_NUM"]) == ("MS_WORKER", "2")
+        assert environment.meeting_point() == ("127.0.0.1", 8118)
+
+    def test_none_hides_it_from_mindspore_too(self) -> None:
+        os.environ.update({**self.MPI, "MS_ROLE": "MS_WORKER", "RANK_TABLE_FILE": "x"})
+        assert environment.enter("none", "Ascend", (4,)) == Place(device_id=4)
+        assert {name for name in LAUNCHER_VARIABLES if name in os.environ} == {"DEVICE_ID"}
+
+    def test_the_scheduler_keeps_what_msrun_set(self) -> None:
+        os.environ.update({"MS_ROLE": "MS_SCHED", "MS_WORKER_NUM": "2"})
+        before = dict(os.environ)
+        assert environment.enter("auto", "CPU").is_scheduler
+        assert os.environ == before
+
+    def test_who_cannot_tell_has_met_nobody(self) -> None:
+        assert environment.is_alone()
+        os.environ["RANK_SIZE"] = "many"
+        assert environment.is_alone()
+        os.environ.update({**self.MPI, "RANK_SIZE": "2"})
+        assert not environment.is_alone()
+
+
 def test_seeds_are_drawn_anew() -> None:
     drawn = {environment.draw_seed() for _ in range(20)}
     assert len(drawn) == 20

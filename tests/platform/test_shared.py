@@ -7,6 +7,7 @@ from typing import Any, Callable, List, Sequence
 import pytest
 
 from src.errors import CheckpointError
+from src.platform import shared
 from src.platform.shared import require_everywhere, told_by_main
 
 
@@ -54,6 +55,11 @@ class Ranks:
         world = World()
         world.rank = rank  # type: ignore[attr-defined]
         return world
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared, "LEAVE_DELAY_S", 0.0)
 
 
 def test_every_rank_is_told_what_rank_0_knows() -> None:
