@@ -69,12 +69,18 @@ def report(workspace: Path) -> dict:
 
 
 def test_two_nodes_are_one_run_and_go_on_as_one(nodes: TwoNodes, tmp_path: Path) -> None:
-    """Each with a disk of its own."""
+    """Each with a disk of its own, on the second of which another run has left a report."""
+    (tmp_path / "node_1").mkdir()
+    (tmp_path / "node_1" / "report.json").write_text('{"status": "completed", "config": {"mode": "val"}}')
     (code, told, _), other = Run(nodes, tmp_path, "-e", "2", "--run-epochs", "1").end()
     assert (code, other[0]) == (0, 0), (told, other)
     assert f"node 0 of 2: rank 0 of 2; waiting for the ranks of the other nodes at {ADDRESSES[0]}:" in told
     assert "node 1 of 2: rank 1 of 2, output in" in other[1]
-    assert sorted(path.name for path in (tmp_path / "node_1").rglob("*")) == ["rank_1.log", "ranks"]
+    assert sorted(path.name for path in (tmp_path / "node_1").rglob("*")) == [
+        "rank_1.log",
+        "ranks",
+        "report.json",
+    ]
     found = report(tmp_path / "node_0")
     assert (found["ngpus"], found["epochs"], found["num_samples"]) == (2, [0], 2)
     before = (tmp_path / "node_0" / "report.json").read_bytes()
