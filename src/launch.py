@@ -3,26 +3,29 @@
 No MindSpore here: a mistake is answered at once, and the supervisor stays small.
 """
 
+import dataclasses
 import datetime
 import os
 import shlex
-import socket
 import sys
 from pathlib import Path
-from typing import List, Mapping, Sequence, Tuple
+from typing import List, Mapping, Optional, Sequence
 
 import yaml
 
 from src import cli, preflight
 from src.config import RunnerConfig
 from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
-from src.platform import environment
+from src.platform import binding, environment
+from src.platform import nodes as several_nodes
+from src.platform.cluster import reserve_port
+from src.platform.nodes import Nodes
 from src.platform.supervisor import Outcome, Process, supervise
 from src.weights import resume
 
 SUITE = Path(__file__).resolve().parent.parent
 PROCESSES_PER_CORE = 4  # beyond it, ranks on a CPU only wait for each other
-HOST = "127.0.0.1"
+__all__ = ["describe", "main", "make_plan", "reserve_port"]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,56 +44,78 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(argv: List[str]) -> int:
     config = cli.parse(argv, prog="runner", config_type=RunnerConfig)
-    device = _check_devices(config)
+    nodes = _nodes(config)
+    device = _check_devices(config, nodes)
     preflight.check_precision(config, device)
     environment.check_environment()
-    prepared = preflight.prepare(config.for_rank(), config.launch.num_devices)
-    port, reservation = reserve_port()
+    prepared = preflight.prepare(config.for_rank(), nodes.size, decides=nodes.is_first)
+    port, reservation = several_nodes.reserve(nodes)
     with reservation:
-        plan = make_plan(config, device, port, environment.hand_down(["runner", *argv]))
+        plan = make_plan(config, device, nodes, port, environment.hand_down(["runner", *argv]))
         if config.launch.dry_run:
-            print(describe(config, device, plan))
+            print(describe(config, device, nodes, plan))
             return 0
-        if prepared.plan.action == "finished":
+        if prepared.plan.action == "finished" and nodes.num_nodes == 1:  # several must agree on that first
             print(prepared.plan.sentence)
             return 0
         _prepare_workspace(config, plan, argv, move_aside=prepared.plan.move_aside)
+        if nodes.num_nodes > 1:
+            print(f"runner: {nodes.sentence(port, config.output.workspace / 'ranks')}", flush=True)
         outcome = supervise(plan)
-    return _conclude(config, outcome)
+    return _conclude(config, outcome, nodes)
 
 
-def make_plan(config: RunnerConfig, device: str, port: int, handed_down: Mapping[str, str]) -> List[Process]:
-    """The processes of this run: the scheduler, if there are ranks to bring together, and the ranks."""
-    n = config.launch.num_devices
+def make_plan(
+    config: RunnerConfig, device: str, nodes: Nodes, port: int, handed_down: Mapping[str, str]
+) -> List[Process]:
+    """The processes of this node: the scheduler, if it is here and brings ranks together, and the ranks."""
     command = [sys.executable, str(SUITE / "train.py"), *cli.to_argv(config.for_rank())]
     logs = config.output.workspace / "ranks"
+    cores = _cores(config, nodes.num_devices)
     plan = []
-    if n > 1:
+    if nodes.size > 1 and nodes.is_first:
         plan.append(
             Process(
                 name="scheduler",
                 command=[sys.executable, "-m", "src.platform.scheduler"],
-                environment=environment.scheduler_environment(n, port, HOST),
+                environment=environment.scheduler_environment(nodes.size, port, nodes.host),
                 log=logs / "scheduler.log",
                 cwd=SUITE,
                 service=True,
             )
         )
-    for rank in range(n):
+    for place in nodes.places():
+        own = cores[place.local_rank] if cores else []
+        variables = environment.place_environment(device, place, port, nodes.host, len(own) or None)
         plan.append(
             Process(
-                name=f"rank {rank}",
-                command=command,
-                environment={**environment.rank_environment(device, rank, n, port, HOST), **handed_down},
-                log=logs / f"rank_{rank}.log" if rank else None,
+                name=f"rank {place.rank}",
+                command=binding.bound(command, own) if own else command,
+                environment={**variables, **handed_down},
+                log=logs / f"rank_{place.rank}.log" if place.rank else None,
             )
         )
     return plan
 
 
-def describe(config: RunnerConfig, device: str, plan: List[Process]) -> str:
+def _cores(config: RunnerConfig, num_ranks: int) -> Optional[List[List[int]]]:
+    """The cores of each rank, or None if they are not bound. Raises OptionError if there are too few."""
+    bind, cores = config.launch.bind, environment.cores()
+    if bind == "none":
+        return None
+    numa = binding.numa_nodes() if bind == "numa" else []
+    if num_ranks == 1 and len(numa) < 2:
+        raise OptionError(f"--bind {bind} has no effect with -n 1: there is nobody to share the cores with")
+    try:
+        return binding.shares(num_ranks, cores, numa)
+    except ValueError as error:
+        raise OptionError(f"--bind {bind} -n {num_ranks}: {error}") from None
+
+
+def describe(config: RunnerConfig, device: str, nodes: Nodes, plan: List[Process]) -> str:
     """The resolved options as a recipe, and as comments below it what would be started."""
-    lines = [f"# {config.launch.num_devices} x {device}; save as FILE.yaml and use with --config FILE.yaml"]
+    where = f"node {nodes.node_rank} of {nodes.num_nodes}, each with " if nodes.num_nodes > 1 else ""
+    lines = [f"# {where}{nodes.num_devices} x {device}; save as FILE.yaml and use with --config FILE.yaml"]
     for name, value in config.for_rank().plain().items():
         if name != "config" and value not in (None, []):
             # As a list of one in YAML's inline form, because a bare scalar is dumped with a document end.
@@ -108,17 +133,28 @@ def describe(config: RunnerConfig, device: str, plan: List[Process]) -> str:
     return "\n".join(lines)
 
 
-def _check_devices(config: RunnerConfig) -> str:
+def _nodes(config: RunnerConfig) -> Nodes:
+    """The nodes of this run. Raises OptionError if they cannot be, or if runner was started as a rank."""
+    launch, alone = config.launch, config.platform.launcher == "none"
+    if alone:
+        environment.forget_launchers()
+    typed = several_nodes.Wish(
+        launch.num_devices, launch.nodes, launch.node_rank, launch.master_addr, launch.master_port
+    )
+    nodes = several_nodes.resolve(typed, several_nodes.Wish() if alone else environment.nodes_given())
+    outer = environment.this_rank()
+    several_nodes.check_place(outer, nodes)
+    environment.forget_launchers()  # the ranks' launcher is runner
+    only = (outer.device_id,) if nodes.num_devices == 1 else ()
+    return dataclasses.replace(nodes, device_ids=config.platform.device_ids or only)
+
+
+def _check_devices(config: RunnerConfig, nodes: Nodes) -> str:
     """The device to run on. Raises OptionError if there are not as many as asked for."""
-    n, place = config.launch.num_devices, environment.this_rank()
-    if n < 1:
-        raise OptionError(f"-n/--num-devices is {n}; it must be at least 1")
-    if n > 1 and config.training.mode == "pred":
-        raise OptionError(f"-n/--num-devices is {n}, but --mode pred runs on one device")
-    if place.size > 1:
+    n = nodes.num_devices
+    if nodes.size > 1 and config.training.mode == "pred":
         raise OptionError(
-            f"this is already rank {place.rank} of {place.size} (RANK_SIZE): a launcher has started "
-            "the processes, so start train.py in each of them, not runner"
+            f"there are to be {nodes.size} ranks (-n/--num-devices), but --mode pred runs on one device"
         )
     device = environment.detect_device(config.platform.device_target)
     present = environment.num_devices_present(device)
@@ -129,15 +165,8 @@ def _check_devices(config: RunnerConfig) -> str:
         )
     if device != "CPU" and n > present:
         raise OptionError(f"-n/--num-devices is {n}, but this machine has {present} {device}")
+    several_nodes.check_device_ids(config.platform.device_ids, device, present, n)
     return device
-
-
-def reserve_port() -> Tuple[int, socket.socket]:
-    """A port for the scheduler, kept from others: both sides allow reuse, and this one never listens."""
-    reservation = socket.socket()
-    reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reservation.bind((HOST, 0))
-    return reservation.getsockname()[1], reservation
 
 
 def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str], move_aside: bool) -> None:
@@ -159,11 +188,11 @@ def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str
         raise OptionError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
 
 
-def _conclude(config: RunnerConfig, outcome: Outcome) -> int:
+def _conclude(config: RunnerConfig, outcome: Outcome, nodes: Nodes) -> int:
     """Say how the run ended, on the console and in a report that still claims to be running."""
     if outcome.message:
         print(f"runner: {outcome.message}", file=sys.stderr)
-    if outcome.unfinished:
+    if outcome.unfinished and nodes.is_first:
         from src.report.report import mark_failed
 
         report = resume.output_file(config.for_rank(), config.output.report)

@@ -31,13 +31,18 @@ def check_precision(config: Config, device: str) -> None:
         raise OptionError("--dtype bfloat16: MindSpore has no bfloat16 convolutions for the CPU; use float32")
 
 
-def prepare(config: Config, world_size: int) -> Prepared:
-    """Raises OptionError, DataError or CheckpointError (one sentence) for what cannot work."""
+def prepare(config: Config, world_size: int, decides: bool = True) -> Prepared:
+    """Raises OptionError, DataError or CheckpointError (one sentence) for what cannot work.
+
+    Only where rank 0 is (`decides`), the workspace is asked what to do: on other nodes it may be another
+    folder, and on a disk that they share it holds what rank 0 has just begun.
+    """
     training, load = config.training, config.output.load
     if load is not None and not load.is_file():
         raise CheckpointError(f"--load {load}: no such checkpoint")
-    plan = resume.plan(config, world_size) if config.trains else resume.Plan("start")
-    plan = pretrained.prepare(config, plan)
+    plan = resume.Plan("start")
+    if decides:
+        plan = pretrained.prepare(config, resume.plan(config, world_size) if config.trains else plan)
     if training.mode == "pred" and not training.test_io:
         find_images(str(config.data.data_pred))
         return Prepared(None, plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import traceback
 from pathlib import Path
@@ -11,7 +12,7 @@ from src import cli, preflight
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
-from src.platform import distributed, environment, machine
+from src.platform import distributed, environment, machine, rendezvous, scheduler, shared
 from src.platform.signals import StopFlag
 from src.report.journal import Journal
 from src.report.report import Report
@@ -25,13 +26,23 @@ def main(argv: Sequence[str], prog: str) -> int:
         config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
         device = environment.detect_device(config.platform.device_target)
         preflight.check_precision(config, device)
-        place = environment.this_rank()
-        notices = environment.prepare(device, place.size)
-        prepared = preflight.prepare(config, place.size)
-        if prepared.plan.action == "finished":
+        place = environment.enter(config.platform.launcher, device, config.platform.device_ids)
+        notices = environment.prepare(device, place.local_size)
+        if place.is_scheduler:  # msrun starts this script for that, too
+            return distributed.leave(scheduler.serve())
+        prepared = preflight.prepare(config, place.size, decides=place.rank == 0)
+        if prepared.plan.action == "finished" and place.alone:
             print(prepared.plan.sentence)
             return 0
-        job = _start(config, device, prepared)
+        rendezvous.open_for(place, config.output.workspace / "ranks")
+        stop = StopFlag().install()
+        world = distributed.init(device)  # imports MindSpore
+        prepared = _agreed(config, prepared, world)
+        if prepared.plan.action == "finished":
+            if world.is_main:
+                print(prepared.plan.sentence)
+            return distributed.leave(0, world)
+        job = _start(config, world, stop, prepared)
         for notice in notices:
             job.journal.console.say(notice)
         return distributed.leave(_finish(job), job.world)
@@ -43,9 +54,29 @@ def main(argv: Sequence[str], prog: str) -> int:
         return distributed.leave(1)
 
 
-def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:
-    stop = StopFlag().install()
-    world = distributed.init(device)  # imports MindSpore
+def _agreed(config: Config, prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:
+    """Rank 0's plan on every rank, each with its own workspace.
+
+    Raises CheckpointError on all ranks if one of them cannot read what is continued.
+    """
+    workspace = config.output.workspace
+    plain = dataclasses.asdict(prepared.plan)
+    plain["checkpoints"] = [_relative(path, workspace) for path in prepared.plan.checkpoints]
+    told = shared.told_by_main(world, plain)
+    told["checkpoints"] = tuple((workspace if inside else Path()) / name for name, inside in told["checkpoints"])
+    if world.size > 1:
+        for path in told["checkpoints"]:  # all: ranks must pass over the same damaged ones
+            shared.require_everywhere(world, path)
+    return dataclasses.replace(prepared, plan=resume.Plan(**told))
+
+
+def _relative(path: Path, workspace: Path) -> tuple[str, bool]:
+    """A path as all ranks can find it, and whether that is within each one's workspace."""
+    inside = path.is_relative_to(workspace)
+    return str(path.relative_to(workspace) if inside else path), inside
+
+
+def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: preflight.Prepared) -> Job:
     seed = config.training.seed
     if seed is None:
         seed = environment.draw_seed() if prepared.plan.seed is None else prepared.plan.seed

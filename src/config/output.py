@@ -2,7 +2,7 @@
 
 import dataclasses
 from pathlib import Path
-from typing import Literal, Optional
+from typing import Literal, Optional, Tuple
 
 import tyro
 from typing_extensions import Annotated
@@ -54,13 +54,31 @@ class Platform:
 
     device_target: Literal["auto", "Ascend", "GPU", "CPU"] = "auto"
     """auto: the first of Ascend, GPU and CPU that the machine and the installed MindSpore have"""
+    device_ids: Tuple[int, ...] = ()
+    """which accelerators of this machine to use, one per rank (default: 0, 1, 2, ...)"""
+    launcher: Literal["auto", "runner", "msrun", "mpirun", "slurm", "rank-table", "none"] = "auto"
+    """what started this process as a rank; auto: what the environment's variables say; a name demands that
+    they say it; none: ignore them, this process is alone"""
 
 
 @dataclasses.dataclass(frozen=True)
 class Launch:
     """Processes that runner starts."""
 
-    num_devices: Annotated[int, alias("-n")] = 1
-    """devices to train on, one process each"""
+    num_devices: Annotated[Optional[int], alias("-n")] = None
+    """devices to train on, one process each; on several nodes, on each of them (default: 1; on ModelArts the
+    container's). Global batch, learning rate and the shares of the data follow nodes x devices"""
+    nodes: Optional[int] = None
+    """machines of the run; start runner on each of them, with the same options but --node-rank (default: 1;
+    ModelArts, and Slurm or MPI with one runner per node, tell it and the next two)"""
+    node_rank: Optional[int] = None
+    """which of the machines this is; 0 has rank 0, which writes report and checkpoints"""
+    master_addr: Optional[str] = None
+    """address of node 0, by which the others reach it"""
+    master_port: Optional[int] = None
+    """port on node 0 through which the ranks find each other (default: 8118; on one node any free one)"""
+    bind: Literal["none", "cores", "numa"] = "none"
+    """cores: give each rank an equal share of neighbouring cores; numa: each share within a NUMA node. The
+    number of threads follows, and with it the last bits of results"""
     dry_run: bool = False
     """print the resolved configuration and the commands; start nothing"""

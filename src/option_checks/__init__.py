@@ -3,7 +3,7 @@
 from typing import Callable, List
 
 from src.config import Config
-from src.option_checks import augmentation, data, mixing, model, numbers, output, training
+from src.option_checks import augmentation, data, launching, mixing, model, numbers, output, training
 
 
 def check(config: Config) -> None:
@@ -16,5 +16,5 @@ RULES: List[Callable[[Config], None]] = [
     numbers.numbers, training.schedule, training.optimisation, training.precision, mixing.mixing, mixing.loss,
     model.network, model.pretrained, data.image, data.backend, augmentation.amounts,
     augmentation.random_areas, augmentation.without_effect, augmentation.crops, training.mode, output.files,
-    output.saving,
+    output.saving, launching.processes,
 ]  # fmt: skip

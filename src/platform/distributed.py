@@ -103,8 +103,8 @@ def init(device: str) -> World:
     if device == "CPU":
         ms.set_device("CPU")
     else:
-        ms.set_device(device, place.local_rank)
-    if place.size == 1:
+        ms.set_device(device, place.device_id)
+    if place.alone:
         return World(device=device, local_rank=place.local_rank)
     try:
         communication.init()
@@ -126,7 +126,7 @@ def leave(code: int, world: Optional[World] = None) -> int:
     With a `world`, all ranks come here and leave together; without, this one leaves at once.
     MindSpore's own ending is skipped: taking down its cluster ends one run in ten with SIGSEGV.
     """
-    if environment.this_rank().size == 1:
+    if environment.is_alone():
         return code
     if world is not None:
         world.barrier()

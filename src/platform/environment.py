@@ -4,54 +4,23 @@ The only module that reads or writes os.environ. It does not import MindSpore: m
 read by its libraries while they load, so they must be set before.
 """
 
-import ctypes
-import importlib.util
 import json
 import os
 import secrets
 import sys
 from pathlib import Path
-from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from src.errors import OptionError
+from src.platform import cluster, launchers, nodes
+from src.platform.accelerators import ACCELERATORS, has_plugin, loads
+from src.platform.cluster import LOCALHOST
+from src.platform.launchers import LOCAL_RANK, Place
 
 DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
-# Names of our own, from runner to its ranks.
-LOCAL_RANK, COMMAND, CHOSEN = "SUITE_LOCAL_RANK", "SUITE_COMMAND", "SUITE_CHOSEN"
-
-
-class Accelerator(NamedTuple):
-    """How a device shows: its nodes under /dev, MindSpore's part for it, and the vendor's run time.
-
-    The wheel ships the parts for Ascend and GPU on every machine, and a driver may be there without the run
-    time that the part links to, so all three are asked.
-    """
-
-    nodes: str
-    plugin: str
-    runtime: str
-    vendor: str
-    visible: str
-
-
-ACCELERATORS = {
-    "Ascend": Accelerator(
-        "davinci[0-9]*", "libmindspore_ascend.so*", "libascendcl.so", "CANN", "ASCEND_RT_VISIBLE_DEVICES"
-    ),
-    "GPU": Accelerator(
-        "nvidia[0-9]*", "libmindspore_gpu.so*", "libcudart.so.11.0", "CUDA 11", "CUDA_VISIBLE_DEVICES"
-    ),
-}
-CUDA_LIBRARIES = Path("/usr/local/cuda/lib64")  # where MindSpore's GPU part looks besides the loader's path
-
-
-class Place(NamedTuple):
-    """Which of the processes of a run this is."""
-
-    rank: int
-    size: int
-    local_rank: int
+# Names of our own, from runner to its ranks, besides LOCAL_RANK.
+COMMAND, CHOSEN = "SUITE_COMMAND", "SUITE_CHOSEN"
 
 
 def detect_device(requested: str) -> str:
@@ -70,9 +39,9 @@ def obstacle(device: str) -> Optional[str]:
     sign = ACCELERATORS[device]
     if not num_devices_present(device):
         return f"there is none on this machine (no {DEV / sign.nodes}, or {sign.visible} hides it)"
-    if not _has_plugin(sign.plugin):
+    if not has_plugin(sign.plugin):
         return f"the MindSpore installed in {sys.prefix} has no part for it ({sign.plugin})"
-    if not _loads(sign.runtime):
+    if not loads(sign.runtime):
         return f"{sign.runtime} of {sign.vendor} cannot be loaded; is its set_env.sh or LD_LIBRARY_PATH set?"
     return None
 
@@ -89,26 +58,12 @@ def num_devices_present(device: str) -> int:
 
 def num_cores() -> int:
     """Cores that this process may run on (a batch system or taskset may allow fewer than there are)."""
-    return len(os.sched_getaffinity(0))
+    return len(cores())
 
 
-def _has_plugin(pattern: str) -> bool:
-    spec = importlib.util.find_spec("mindspore")
-    return (
-        spec is not None
-        and spec.origin is not None
-        and any((Path(spec.origin).parent / "lib" / "plugin").glob(pattern))
-    )
-
-
-def _loads(library: str) -> bool:
-    for name in (library, str(CUDA_LIBRARIES / library)):
-        try:
-            ctypes.CDLL(name)
-            return True
-        except OSError:
-            continue
-    return False
+def cores() -> List[int]:
+    """Numbers of these cores."""
+    return sorted(os.sched_getaffinity(0))
 
 
 def check_environment() -> None:
@@ -145,8 +100,8 @@ _REASONS = {
 }
 
 
-def _choices(device: str, processes: int) -> Dict[str, str]:
-    """Variables worth setting, less those that are set already."""
+def _choices(device: str, processes: int, cores: Optional[int] = None) -> Dict[str, str]:
+    """Variables worth setting, less those that are set already; `cores` are this process's alone."""
     wanted = {
         "GLOG_v": "3",  # errors only; a start of several ranks logs thousands of warnings otherwise
         # The default interval (0.5 s and growing) makes init() take 4 to 55 s, this one 3.5 to 4.1 s.
@@ -155,8 +110,8 @@ def _choices(device: str, processes: int) -> Dict[str, str]:
         "MS_TOPO_TIMEOUT": str(TOPOLOGY_TIMEOUT_S),
     }
     if device == "CPU":
-        if processes > 1:
-            wanted["OMP_NUM_THREADS"] = str(max(1, num_cores() // processes))
+        if processes > 1 or cores:
+            wanted["OMP_NUM_THREADS"] = str(cores or max(1, num_cores() // processes))
         if _has_avx512() and "DNNL_MAX_CPU_ISA" not in os.environ:  # the older name, which oneDNN reads too
             wanted["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     return {name: value for name, value in wanted.items() if name not in os.environ}
@@ -171,42 +126,32 @@ def _has_avx512() -> bool:
     return "avx512f" in flags.split()
 
 
-def scheduler_environment(size: int, port: int, host: str = "127.0.0.1") -> Dict[str, str]:
+def scheduler_environment(size: int, port: int, host: str = LOCALHOST) -> Dict[str, str]:
     """Variables of the process through which the ranks find each other; it computes nothing, on the CPU."""
-    return {
-        **_choices("CPU", size),
-        "MS_ROLE": "MS_SCHED",
-        "MS_WORKER_NUM": str(size),
-        "MS_SCHED_HOST": host,
-        "MS_SCHED_PORT": str(port),
-    }
+    return {**_choices("CPU", size), **cluster.scheduler_variables(size, host, port)}
 
 
 def rank_environment(
-    device: str, rank: int, size: int, port: Optional[int] = None, host: str = "127.0.0.1"
+    device: str, rank: int, size: int, port: Optional[int] = None, host: str = LOCALHOST
 ) -> Dict[str, str]:
-    """Variables that make a process rank `rank` of `size`; a single process needs no port."""
-    chosen = _choices(device, size)
+    """Variables that make a process rank `rank` of `size` on one node; a single process needs no port."""
+    return place_environment(device, Place(rank, size, rank, size, rank, "runner"), port, host)
+
+
+def place_environment(
+    device: str, place: Place, port: Optional[int], host: str, num_cores: Optional[int] = None
+) -> Dict[str, str]:
+    """Variables of a rank that runner starts; `num_cores` if it has that many for itself."""
+    chosen = _choices(device, place.local_size, num_cores)
     common = {
         **chosen,
         CHOSEN: " ".join(chosen),
         "PYTHONUNBUFFERED": "1",  # the last lines before a kill are the ones that matter
     }
-    if size == 1:
-        return common
+    if place.size == 1:
+        return {**common, LOCAL_RANK: "0", "DEVICE_ID": str(place.device_id)}
     assert port is not None
-    return {
-        **common,
-        "MS_ROLE": "MS_WORKER",
-        "MS_WORKER_NUM": str(size),
-        "MS_SCHED_HOST": host,
-        "MS_SCHED_PORT": str(port),
-        "MS_NODE_ID": str(rank),
-        "RANK_ID": str(rank),
-        "RANK_SIZE": str(size),
-        "DEVICE_ID": str(rank),
-        LOCAL_RANK: str(rank),
-    }
+    return {**common, **cluster.rank_variables(place, host, port)}
 
 
 def hand_down(command: Sequence[str]) -> Dict[str, str]:
@@ -214,11 +159,46 @@ def hand_down(command: Sequence[str]) -> Dict[str, str]:
     return {COMMAND: json.dumps(list(command))}
 
 
-def this_rank() -> Place:
-    """The place that a launcher (runner, msrun, a platform with rank tables) gave this process."""
-    size = int(os.environ.get("RANK_SIZE", "1"))
-    local = os.environ.get(LOCAL_RANK, os.environ.get("DEVICE_ID", "0"))
-    return Place(int(os.environ.get("RANK_ID", "0")) if size > 1 else 0, size, int(local))
+def this_rank(launcher: str = "auto") -> Place:
+    """The place that a launcher gave this process. Raises OptionError for variables that cannot be."""
+    return launchers.recognise(os.environ, launcher)
+
+
+def enter(launcher: str, device: str, device_ids: Sequence[int] = ()) -> Place:
+    """The place of a process of train.py; the variables say it in MindSpore's words from now on.
+
+    Raises OptionError if the launcher (--launcher) is not there, or cannot be used with this device.
+    """
+    place = this_rank(launcher)
+    if launcher == "none":
+        forget_launchers()
+    if not place.is_scheduler:
+        os.environ.update(cluster.translate(os.environ, place, device, device_ids))
+    return this_rank()
+
+
+def is_alone() -> bool:
+    """Whether this process meets no other; also where that cannot be told, and it has met none."""
+    try:
+        return this_rank().alone
+    except OptionError:
+        return True
+
+
+def meeting_point() -> Tuple[str, int]:
+    """Host and port of the scheduler."""
+    return cluster.meeting_point(os.environ, this_rank())
+
+
+def forget_launchers() -> None:
+    """Remove what launchers set, so that MindSpore does not see it either (--launcher none)."""
+    for name in launchers.LAUNCHER_VARIABLES:
+        os.environ.pop(name, None)
+
+
+def nodes_given() -> nodes.Wish:
+    """What a platform says about the nodes, for runner."""
+    return nodes.given(os.environ, this_rank())
 
 
 def typed_command() -> List[str]:

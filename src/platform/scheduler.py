@@ -3,14 +3,35 @@
 It computes nothing and ends after the last rank.
 """
 
-import mindspore
-from mindspore import communication
+import sys
+
+from src.errors import SuiteError
+
+RANKS_ARE_GONE = "timed out node"  # in MindSpore's words
 
 
-def main() -> None:
+def serve() -> int:
+    """Be the scheduler until the ranks have ended. Raises SuiteError if they do not all come.
+
+    Our ranks end without MindSpore's own ending (distributed.leave), so it misses their signs of life, and
+    takes them for lost half a minute later. How they ended, their own exit codes tell whoever started them.
+    """
+    import mindspore
+    from mindspore import communication
+
     mindspore.set_device("CPU")
-    communication.init()
+    try:
+        communication.init()
+    except RuntimeError as error:
+        told = str(error).strip().splitlines()[0]
+        if RANKS_ARE_GONE not in told:
+            raise SuiteError(f"the scheduler did not bring the ranks together: {told}") from error
+        print(f"the ranks have left: {told}")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        sys.exit(serve())
+    except SuiteError as error:
+        sys.exit(str(error))

@@ -9,12 +9,12 @@ import pytest
 
 from src.errors import OptionError
 from src.platform import environment
+from src.platform.launchers import LAUNCHER_VARIABLES, Place
 
 VARIABLES = (
     "GLOG_v", "MS_RETRY_INTERVAL_LOWER", "MS_RETRY_INTERVAL_UPPER", "MS_TOPO_TIMEOUT", "OMP_NUM_THREADS",
-    "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MS_COMPILER_CACHE_ENABLE", "RANK_ID", "RANK_SIZE", "DEVICE_ID",
-    "MS_ROLE", "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES",
-    environment.LOCAL_RANK, environment.COMMAND, environment.CHOSEN,
+    "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MS_COMPILER_CACHE_ENABLE", "CUDA_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES", environment.COMMAND, environment.CHOSEN, *LAUNCHER_VARIABLES,
 )  # fmt: skip
 
 
@@ -25,8 +25,8 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(environment, "DEV", tmp_path / "dev")
     monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
-    monkeypatch.setattr(environment, "_has_plugin", lambda pattern: True)
-    monkeypatch.setattr(environment, "_loads", lambda library: True)
+    monkeypatch.setattr(environment, "has_plugin", lambda pattern: True)
+    monkeypatch.setattr(environment, "loads", lambda library: True)
     (tmp_path / "dev").mkdir()
     (tmp_path / "cpuinfo").write_text("processor: 0\nflags\t\t: fpu avx2 avx512f avx512bw\n")
     return tmp_path
@@ -56,7 +56,7 @@ class TestDevices:
 
     @pytest.mark.parametrize(
         ("lacking", "sentence"),
-        [("_has_plugin", "has no part for it"), ("_loads", "libcudart.so.11.0 of CUDA 11 cannot be loaded")],
+        [("has_plugin", "has no part for it"), ("loads", "libcudart.so.11.0 of CUDA 11 cannot be loaded")],
     )
     def test_a_device_that_mindspore_cannot_use_is_told(
         self, machine: Path, monkeypatch: pytest.MonkeyPatch, lacking: str, sentence: str
@@ -115,13 +115,13 @@ class TestPrepare:
 class TestRanks:
     def test_a_rank_finds_its_place_in_what_runner_set(self) -> None:
         os.environ.update(environment.rank_environment("CPU", 1, 2, port=1234))
-        assert environment.this_rank() == (1, 2, 1)
+        assert environment.this_rank() == Place(1, 2, 1, 2, 1, "runner")
 
     def test_a_single_process_is_no_part_of_a_cluster(self) -> None:
         alone = environment.rank_environment("CPU", 0, 1)
         assert not {"MS_ROLE", "RANK_SIZE", "MS_SCHED_PORT"} & set(alone)
         os.environ.update(alone)
-        assert environment.this_rank() == (0, 1, 0)
+        assert environment.this_rank() == Place(launcher="runner")
 
     def test_ranks_share_the_cores(self) -> None:
         assert environment.rank_environment("CPU", 0, 2, 1)["OMP_NUM_THREADS"] == "2"
@@ -146,6 +146,37 @@ class TestRanks:
         os.environ.update(environment.hand_down(["runner", "--data-root", "a b", "ü"]))
         assert environment.typed_command() == ["runner", "--data-root", "a b", "ü"]
         assert json.loads(os.environ[environment.COMMAND])
+
+
+class TestEnter:
+    """What train.py does with what its launcher set."""
+
+    MPI = {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_RANK": "1"}
+
+    def test_mpi_is_translated_for_mindspore_and_known_from_then_on(self) -> None:
+        os.environ.update(self.MPI)
+        place = environment.enter("mpirun", "CPU")
+        assert place == environment.this_rank() == Place(1, 2, 1, 2, 1, "mpirun")
+        assert (os.environ["MS_ROLE"], os.environ["MS_WORKER_NUM"]) == ("MS_WORKER", "2")
+        assert environment.meeting_point() == ("127.0.0.1", 8118)
+
+    def test_none_hides_it_from_mindspore_too(self) -> None:
+        os.environ.update({**self.MPI, "MS_ROLE": "MS_WORKER", "RANK_TABLE_FILE": "x"})
+        assert environment.enter("none", "Ascend", (4,)) == Place(device_id=4)
+        assert {name for name in LAUNCHER_VARIABLES if name in os.environ} == {"DEVICE_ID"}
+
+    def test_the_scheduler_keeps_what_msrun_set(self) -> None:
+        os.environ.update({"MS_ROLE": "MS_SCHED", "MS_WORKER_NUM": "2"})
+        before = dict(os.environ)
+        assert environment.enter("auto", "CPU").is_scheduler
+        assert os.environ == before
+
+    def test_who_cannot_tell_has_met_nobody(self) -> None:
+        assert environment.is_alone()
+        os.environ["RANK_SIZE"] = "many"
+        assert environment.is_alone()
+        os.environ.update({**self.MPI, "RANK_SIZE": "2"})
+        assert not environment.is_alone()
 
 
 def test_seeds_are_drawn_anew() -> None:
