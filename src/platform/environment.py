@@ -17,6 +17,10 @@ from src.errors import OptionError
 
 DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
+# How long a rank waits for the others in a collective on the CPU; MindSpore's default of 30 s ended runs in
+# which one rank wrote a large checkpoint, or validated a slower share of the images. A rank that has died is
+# noticed by whoever started it, long before.
+COLLECTIVE_TIMEOUT_S = 3600
 # Names of our own, from runner to its ranks.
 LOCAL_RANK, COMMAND, CHOSEN = "SUITE_LOCAL_RANK", "SUITE_COMMAND", "SUITE_CHOSEN"
 
@@ -157,6 +161,7 @@ def _choices(device: str, processes: int) -> Dict[str, str]:
     if device == "CPU":
         if processes > 1:
             wanted["OMP_NUM_THREADS"] = str(max(1, num_cores() // processes))
+            wanted["MS_CPU_COMM_OP_TIMEOUT"] = str(COLLECTIVE_TIMEOUT_S)
         if _has_avx512() and "DNNL_MAX_CPU_ISA" not in os.environ:  # the older name, which oneDNN reads too
             wanted["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     return {name: value for name, value in wanted.items() if name not in os.environ}

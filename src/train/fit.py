@@ -16,6 +16,7 @@ from src.data import sampling
 from src.data.pipeline import TrainPipeline, ValPipeline
 from src.evaluate.validate import Validation
 from src.models.precision import compute_in
+from src.train import agreement
 from src.train import callbacks as cb
 from src.train.ema import MovingAverage
 from src.train.loss import WithLossCell, training_loss
@@ -101,6 +102,8 @@ def build(
         validation = Validation(network, ValPipeline(config, splits.val, world), world)
     meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, best)
     record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
+    same = {"steps in an epoch": record.num_steps, "epochs done": first_epoch}
+    agreement.begin_together(step, world, config, splits, same, resumed=resume_from is not None, warn=warn)
     return Fitting(network, num_classes, step, plan, pipeline, validation, record, first_epoch, meta, origin)
 
 
