@@ -26,9 +26,9 @@ from src.report.journal import Journal
 BATCH, UPDATES, EPOCHS, SEED, CLASSES, SIDE = 8, 5, 2, 11, 10, 16
 VALIDATION_SIZES = (1, 2, 9, 17)
 WORDS = (
-    f"--data-backend synthetic --num-classes {CLASSES} --image-shape 3,{SIDE},{SIDE} --num-layers 18 -b {BATCH} "
-    f"-e {EPOCHS} --warmup-epochs 0 --lr 0.4 --wd 1e-3 --ema 0.7 --grad-clip 5 --disp-batches 1 --data-threads 1 "
-    "--save-frequency 0"
+    f"--data-backend synthetic --num-classes {CLASSES} --image-shape 3,{SIDE},{SIDE} --num-layers 18 "
+    f"-b {BATCH} -e {EPOCHS} --warmup-epochs 0 --lr 0.4 --wd 1e-3 --ema 0.7 --grad-clip 5 "
+    "--disp-batches 1 --data-threads 1 --save-frequency 0"
 )
 
 environment.prepare("CPU", environment.this_rank().size)
@@ -105,7 +105,7 @@ def train(config: Config, world: World, size: int) -> dict[str, Any]:
         return rows[-1]
 
     splits = open_splits(config, train=True, val=True)
-    draw = mock.patch.object(fit.models, "build", lambda *_: small_network(100 + world.rank))
+    draw = mock.patch.object(fit.models, "build", return_value=small_network(100 + world.rank))
     with draw, mock.patch.object(TrainStep, "take_sums", recorded):
         fitting = fit.build(config, world, splits, SEED, warn=told.append)
         if world.size != size:

@@ -12,7 +12,7 @@ from tests.support import ROOT
 
 
 def start(module: str, folder: Path, size: int, *words: object) -> Outcome:
-    """Run `python -m module folder *words` as `size` ranks, their output in `folder`, until all have ended."""
+    """Run `python -m module folder *words` as `size` ranks, with their output in `folder`, to the end."""
     port, reservation = launch.reserve_port()
     command = [sys.executable, "-m", module, str(folder), *map(str, words)]
     ranks = [

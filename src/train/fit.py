@@ -161,6 +161,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
         cb.StopOnSignal(f.record, stop, world),
+        cb.WholeEpoch(f.record, stop),
         cb.AverageStatistics(f.record, f.step, world),
         cb.StopOnBrokenState(f.record, f.step),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),

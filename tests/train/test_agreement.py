@@ -1,4 +1,4 @@
-"""Ranks that differ are told apart, by name; ranks that should be equal are made so. Ranks here are threads."""
+"""Ranks that differ are told, by name; those that should be equal are made so. Ranks here are threads."""
 
 from __future__ import annotations
 
