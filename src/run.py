@@ -63,7 +63,9 @@ def _agreed(config: Config, prepared: preflight.Prepared, world: distributed.Wor
     plain = dataclasses.asdict(prepared.plan)
     plain["checkpoints"] = [_relative(path, workspace) for path in prepared.plan.checkpoints]
     told = shared.told_by_main(world, plain)
-    told["checkpoints"] = tuple((workspace if inside else Path()) / name for name, inside in told["checkpoints"])
+    told["checkpoints"] = tuple(
+        (workspace if inside else Path()) / name for name, inside in told["checkpoints"]
+    )
     if world.size > 1:
         for path in told["checkpoints"]:  # all: ranks must pass over the same damaged ones
             shared.require_everywhere(world, path)

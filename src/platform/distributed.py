@@ -1,7 +1,21 @@
 """The ranks of a run as one World: exact sums, gathers and agreement, on whatever device.
 
 Everything stands on float32 ops.AllReduce, the one collective that MindSpore documents for Ascend, GPU and
-CPU alike. Every method is a collective: all ranks must call it, in the same order.
+CPU alike. Every method is a collective: all ranks must call it, in the same order, with as many numbers.
+Nothing checks that for us. On the CPU (MindSpore 2.10) an all-reduce of three numbers on one rank and of one
+number on another "succeeds" on the first, with a number that means nothing. So whether a
+collective is reached depends only on what all ranks know alike, never on one rank's data, time or luck:
+
+* options, and the numbers of images, steps and epochs: compared at the start (train/agreement.py);
+* steps: every rank cuts the same number of batches from one order (data/sampling.py), a file that cannot be
+  decoded is replaced, never left out, and an epoch that ends early all the same ends its rank;
+* what is decided on the way is decided from sums over all ranks: divergence from reduced gradients and
+  summed losses, stopping from `any`;
+* validation sums once at its end, whether a rank had images or not;
+* MindSpore adds no collective of its own: its parameter_broadcast would hide one in each graph that is
+  compiled, and a rank without validation images compiles none (measured: its sums were then silently wrong);
+* a rank that raises leaves at once, without another collective (`leave`), and whoever started the processes
+  ends the rest: they may be waiting for it in a collective, where no Python handler runs.
 """
 
 import dataclasses
@@ -62,6 +76,18 @@ class World:
         """Return once every rank has come here."""
         self.any(False)
 
+    def broadcast_arrays(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
+        """The main process's arrays on every rank, in their types; integers up to 2^53."""
+        if self.size == 1:
+            return [np.asarray(array) for array in arrays]
+        return [self._broadcast(array) for array in arrays]
+
+    def _broadcast(self, array: np.ndarray) -> np.ndarray:
+        if array.dtype == np.float32:  # x + 0 is x; of a NaN not every bit, and -0 is 0, but so on all ranks
+            return _all_reduce(array if self.is_main else np.zeros_like(array)).reshape(array.shape)
+        numbers = self.sum([float(x) if self.is_main else 0.0 for x in np.ravel(array)])
+        return np.array(numbers, np.float64).astype(array.dtype).reshape(array.shape)
+
     def mean_arrays(self, arrays: Sequence[np.ndarray]) -> List[np.ndarray]:
         """The mean over ranks of float32 arrays (batch norm's statistics), bitwise the same on every rank."""
         if self.size == 1:
@@ -112,8 +138,9 @@ def init(device: str) -> World:
         raise SuiteError(
             f"rank {place.rank} of {place.size} did not find the others: {str(error).strip().splitlines()[0]}"
         ) from error
-    # All ranks draw or load the same weights. MindSpore's own broadcast would give every rank the moving
-    # statistics of rank 0 too, so that a run could not go on exactly within an epoch.
+    # All ranks draw or load the same weights, or are given them (train/agreement.py). MindSpore's broadcast
+    # would give every rank the moving statistics of rank 0 too, so that a run could not go on exactly within
+    # an epoch, and it hides a collective in each graph that is compiled.
     ms.set_auto_parallel_context(
         parallel_mode="data_parallel", gradients_mean=True, parameter_broadcast=False
     )

@@ -19,6 +19,10 @@ from src.platform.launchers import LOCAL_RANK, Place
 
 DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
+# How long a rank waits for the others in a collective on the CPU; with MindSpore's default, 30 s, a run ends
+# when one rank writes a checkpoint to a slow disk, or validates a slower share of the images. A rank that has
+# died is noticed by whoever started it, long before.
+COLLECTIVE_TIMEOUT_S = 3600
 # Names of our own, from runner to its ranks, besides LOCAL_RANK.
 COMMAND, CHOSEN = "SUITE_COMMAND", "SUITE_CHOSEN"
 
@@ -110,6 +114,7 @@ def _choices(device: str, processes: int, cores: Optional[int] = None) -> Dict[s
         "MS_TOPO_TIMEOUT": str(TOPOLOGY_TIMEOUT_S),
     }
     if device == "CPU":
+        wanted["MS_CPU_COMM_OP_TIMEOUT"] = str(COLLECTIVE_TIMEOUT_S)
         if processes > 1 or cores:
             wanted["OMP_NUM_THREADS"] = str(cores or max(1, num_cores() // processes))
         if _has_avx512() and "DNNL_MAX_CPU_ISA" not in os.environ:  # the older name, which oneDNN reads too

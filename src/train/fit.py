@@ -15,6 +15,7 @@ from src.data import sampling
 from src.data.pipeline import TrainPipeline, ValPipeline
 from src.evaluate.validate import Validation
 from src.models.precision import compute_in
+from src.train import agreement
 from src.train import callbacks as cb
 from src.train.continuing import Beginning, continued
 from src.train.ema import MovingAverage
@@ -97,6 +98,8 @@ def build(
     validation = None
     if splits.val is not None:
         validation = Validation(network, ValPipeline(config, splits.val, world), world)
+    same = {"steps in an epoch": record.num_steps, "epochs done": begin.epoch, "steps into it": begin.step}
+    agreement.begin_together(step, world, config, splits, same, resumed=bool(resume_from), warn=warn)
     meta = _checkpoint_meta(config, network, splits, seed, world, pipeline, record)
     meta["best"] = begin.best
     return Fitting(network, num_classes, step, plan, pipeline, validation, record, begin, meta, origin)
@@ -163,6 +166,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.Agreement(f.record, stop, world, saver, config.output.save_every_minutes),
         cb.CheckpointsWithinEpochs(f.record, saver, config, stop, journal),
         cb.StopOnSignal(stop),
+        cb.WholeEpoch(f.record, stop),
         cb.AverageStatistics(f.record, f.step, world),
         cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),

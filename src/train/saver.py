@@ -9,7 +9,7 @@ import numpy as np
 
 from src.errors import DivergedError
 from src.report.strict import strict
-from src.train import snapshot
+from src.train import agreement, snapshot
 from src.weights import checkpoint
 
 if TYPE_CHECKING:
@@ -45,9 +45,12 @@ class Saver:
     def save(self, *also: str) -> None:
         """Write the last checkpoint, and give it the names `also` too.
 
-        Raises DivergedError if a tensor is not finite, CheckpointError if the disk does not take it.
+        Raises DivergedError if a tensor is not finite, CheckpointError if the disk does not take it, SuiteError
+        if the ranks have drifted apart.
         """
         record = self.record
+        where = f"at step {record.steps_done} of epoch {record.epoch + 1}"
+        agreement.require_equal(self.step, self.world, where)
         tensors = snapshot.take(self.step, self.world, within_epoch=not record.complete)
         require_finite(tensors, record, self.world)
         if self.world.is_main:

@@ -13,8 +13,9 @@ from src.platform.launchers import LAUNCHER_VARIABLES, Place
 
 VARIABLES = (
     "GLOG_v", "MS_RETRY_INTERVAL_LOWER", "MS_RETRY_INTERVAL_UPPER", "MS_TOPO_TIMEOUT", "OMP_NUM_THREADS",
-    "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MS_COMPILER_CACHE_ENABLE", "CUDA_VISIBLE_DEVICES",
-    "ASCEND_RT_VISIBLE_DEVICES", environment.COMMAND, environment.CHOSEN, *LAUNCHER_VARIABLES,
+    "MS_CPU_COMM_OP_TIMEOUT", "ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "MS_COMPILER_CACHE_ENABLE",
+    "CUDA_VISIBLE_DEVICES", "ASCEND_RT_VISIBLE_DEVICES", environment.COMMAND, environment.CHOSEN,
+    *LAUNCHER_VARIABLES,
 )  # fmt: skip
 
 
@@ -127,6 +128,8 @@ class TestRanks:
         assert environment.rank_environment("CPU", 0, 2, 1)["OMP_NUM_THREADS"] == "2"
         assert environment.rank_environment("CPU", 0, 16, 1)["OMP_NUM_THREADS"] == "1"
         assert "OMP_NUM_THREADS" not in environment.rank_environment("Ascend", 0, 2, 1)
+        waits_s = int(environment.rank_environment("CPU", 0, 2, 1)["MS_CPU_COMM_OP_TIMEOUT"])
+        assert waits_s > 600, "rank 0 may take long to save while the others wait in a collective"
 
     def test_a_rank_tells_what_runner_chose_for_it(self) -> None:
         os.environ.update(environment.rank_environment("CPU", 0, 2, 1))

@@ -323,3 +323,20 @@ def test_statistics_are_averaged_over_ranks(graph_mode):
         assert found[f"{prefix}1.moving_variance"] == [1.0] * 6
         assert found[f"{prefix}1.gamma"] == [1.0] * 6
         assert found[f"{prefix}1.beta"] == [0.0] * 6
+
+
+@pytest.mark.parametrize(
+    ("steps", "agreed", "fails"), [(4, False, False), (3, True, False), (3, False, True)]
+)
+def test_an_epoch_that_ends_early_unasked_ends_the_run(steps, agreed, fails):
+    from src.errors import DataError
+    from src.train.callbacks import WholeEpoch
+
+    stop = StopFlag()
+    stop.agreed = agreed
+    callback = WholeEpoch(done(EpochRecord(4), steps), stop)
+    if not fails:
+        callback.on_train_epoch_end(Context())
+        return
+    with pytest.raises(DataError, match="epoch 1 ended after 3 of 4 steps"):
+        callback.on_train_epoch_end(Context())

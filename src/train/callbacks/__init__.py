@@ -14,9 +14,11 @@ from src.train.callbacks.measuring import Progress, Sums, TrainMetrics
 from src.train.callbacks.saving import Checkpoints, CheckpointsWithinEpochs, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
 from src.train.callbacks.timing import DataClock, StepClock
+from src.train.callbacks.whole import WholeEpoch
 
 __all__ = [
     "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "Checkpoints", "CheckpointsWithinEpochs",
     "DataClock", "EndOfEpoch", "Progress",
     "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate",
+    "WholeEpoch",
 ]  # fmt: skip
