@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 # Options that say where things are on a rank's own machine, or how many threads read them.
 LOCAL_OPTIONS = {
-    "config", "device-ids", "seed", "data-root", "data-train", "data-val", "data-pred", "data-source", "workspace", "load",
-    "pretrained", "resume", "overwrite", "log", "dllogger-log", "report", "device-target", "data-threads",
-    "data-validation-threads", "prefetch-queue",
+    "config", "seed", "data-root", "data-train", "data-val", "data-pred", "data-source", "workspace", "load",
+    "pretrained", "resume", "overwrite", "log", "dllogger-log", "report", "device-target", "device-ids",
+    "data-threads", "data-validation-threads", "prefetch-queue",
 }  # fmt: skip
 MAX_NAMED = 3  # tensors, facts or ranks that an error lists by name
 

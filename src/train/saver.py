@@ -45,8 +45,8 @@ class Saver:
     def save(self, *also: str) -> None:
         """Write the last checkpoint, and give it the names `also` too.
 
-        Raises DivergedError if a tensor is not finite, CheckpointError if the disk does not take it, SuiteError
-        if the ranks have drifted apart.
+        Raises DivergedError if a tensor is not finite, SuiteError if the ranks have drifted apart, and
+        CheckpointError if the disk does not take it.
         """
         record = self.record
         where = f"at step {record.steps_done} of epoch {record.epoch + 1}"
