@@ -3,22 +3,26 @@
 No MindSpore here: a mistake is answered at once, and the supervisor stays small.
 """
 
+import dataclasses
 import datetime
 import os
 import shlex
 import socket
 import sys
 from pathlib import Path
-from typing import List, Mapping, Sequence, Tuple
+from typing import TYPE_CHECKING, Callable, List, Mapping, Optional, Sequence, Tuple
 
 import yaml
 
 from src import cli, preflight
 from src.config import RunnerConfig
 from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
-from src.platform import environment
+from src.platform import environment, machine
 from src.platform.supervisor import Outcome, Process, supervise
 from src.weights import resume
+
+if TYPE_CHECKING:
+    from src.report.report import Report
 
 SUITE = Path(__file__).resolve().parent.parent
 PROCESSES_PER_CORE = 4  # beyond it, ranks on a CPU only wait for each other
@@ -55,8 +59,12 @@ def _run(argv: List[str]) -> int:
             print(prepared.plan.sentence)
             return 0
         _prepare_workspace(config, plan, argv, move_aside=prepared.plan.move_aside)
-        outcome = supervise(plan)
-    return _conclude(config, outcome)
+        ending = Ending.expected(config, device, prepared, argv)
+        try:
+            outcome = supervise(plan, stop_grace_s=config.launch.grace)
+        except SuiteError as error:  # a process could not be started
+            outcome = Outcome(error.exit_code, str(error), unfinished=True)
+    return _conclude(ending, outcome)
 
 
 def make_plan(config: RunnerConfig, device: str, port: int, handed_down: Mapping[str, str]) -> List[Process]:
@@ -159,13 +167,65 @@ def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str
         raise OptionError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
 
 
-def _conclude(config: RunnerConfig, outcome: Outcome) -> int:
-    """Say how the run ended, on the console and in a report that still claims to be running."""
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """The report as it was before the ranks were started, to see whether rank 0 got as far as its own."""
+
+    path: Path
+    before: Optional[Tuple[int, int]]
+    continues: bool  # the run that `path` tells of
+    start: Callable[[], "Report"]  # a report of a run of which nothing is known yet
+
+    @classmethod
+    def expected(
+        cls, config: RunnerConfig, device: str, prepared: preflight.Prepared, argv: List[str]
+    ) -> "Ending":
+        path = resume.output_file(config.for_rank(), config.output.report)
+
+        def start() -> "Report":
+            from src.report.report import Report
+
+            return Report(
+                path,
+                model=config.model.arch,
+                num_devices=config.launch.num_devices,
+                cmd=["runner", *argv],
+                config=config.for_rank().plain(),
+                environment=machine.describe(device),
+                dataset=prepared.splits.identity() if prepared.splits else {},
+            )
+
+        return cls(path, _version(path), prepared.plan.action == "continue" and path.exists(), start)
+
+    def write(self, status: str, reason: str) -> None:
+        """Record the end unless a rank has done so."""
+        from src.report.report import STATUSES, mark_ended
+
+        if _version(self.path) != self.before:
+            mark_ended(self.path, status, reason)
+        elif self.continues:
+            mark_ended(self.path, status, reason, left_as=STATUSES)
+        else:
+            self.start().finish(status, reason)
+
+
+def _version(path: Path) -> Optional[Tuple[int, int]]:
+    """What changes whenever the file is replaced; None where there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
+def _conclude(ending: Ending, outcome: Outcome) -> int:
+    """Say how the run ended, on the console and in a report whose writer did not get to say so."""
     if outcome.message:
         print(f"runner: {outcome.message}", file=sys.stderr)
-    if outcome.unfinished:
-        from src.report.report import mark_failed
-
-        report = resume.output_file(config.for_rank(), config.output.report)
-        mark_failed(report, outcome.message.splitlines()[0])
+    if outcome.code != 0:
+        status = "interrupted" if outcome.interrupted else "failed"
+        try:
+            ending.write(status, outcome.message.splitlines()[0])
+        except SuiteError as error:  # a full disk must not hide how the run ended
+            print(f"runner: {error}", file=sys.stderr)
     return outcome.code

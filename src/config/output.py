@@ -55,5 +55,7 @@ class Launch:
 
     num_devices: Annotated[int, alias("-n")] = 1
     """devices to train on, one process each"""
+    grace: float = 60.0
+    """seconds that ranks have to save and end after SIGTERM or Ctrl-C; a second signal ends at once"""
     dry_run: bool = False
     """print the resolved configuration and the commands; start nothing"""

@@ -16,4 +16,5 @@ RULES: List[Callable[[Config], None]] = [
     numbers.numbers, training.schedule, training.optimisation, training.precision, mixing.mixing, mixing.loss,
     model.network, model.pretrained, data.image, data.backend, augmentation.amounts,
     augmentation.random_areas, augmentation.without_effect, augmentation.crops, training.mode, output.files,
+    output.processes,
 ]  # fmt: skip

@@ -1,6 +1,8 @@
-"""What is written."""
+"""What is written, and the processes."""
 
-from src.config import Config
+import math
+
+from src.config import Config, RunnerConfig
 from src.option_checks.refusing import refuse
 
 
@@ -17,3 +19,10 @@ def files(config: Config) -> None:
             not value or "/" in value,
             f"--{name.replace('_', '-')} {value!r} is the name of a file in --workspace",
         )
+
+
+def processes(config: Config) -> None:
+    """Runner's own options; those of a rank have none of them."""
+    if isinstance(config, RunnerConfig):
+        grace = config.launch.grace
+        refuse(not 0 < grace < math.inf, f"--grace is {grace}; it must be > 0 (seconds)")
