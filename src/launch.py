@@ -197,6 +197,12 @@ class Ending:
 
         return cls(path, _version(path), prepared.plan.action == "continue" and path.exists(), start)
 
+    def completed(self) -> bool:
+        """Whether rank 0 wrote that all was done."""
+        from src.report.report import load
+
+        return _version(self.path) != self.before and load(self.path)["status"] == "completed"
+
     def write(self, status: str, reason: str) -> None:
         """Record the end unless a rank has done so."""
         from src.report.report import STATUSES, mark_ended
@@ -220,6 +226,8 @@ def _version(path: Path) -> Optional[Tuple[int, int]]:
 
 def _conclude(ending: Ending, outcome: Outcome) -> int:
     """Say how the run ended, on the console and in a report whose writer did not get to say so."""
+    if outcome.interrupted and outcome.all_well and ending.completed():
+        return 0  # the signal came when all was done
     if outcome.message:
         print(f"runner: {outcome.message}", file=sys.stderr)
     if outcome.code != 0:

@@ -354,6 +354,18 @@ class TestEnds:
         assert started.returncode == 143
         assert self.status(stage) == ("interrupted", "stopped by SIGTERM; rank 0 had to be killed")
 
+    @pytest.mark.parametrize(("end", "code"), [(".finish('completed')", 0), (".write()", 143)])
+    def test_a_signal_after_all_was_done(self, end: str, code: int, stage: Stage) -> None:
+        report = f"sys.path.insert(0, {str(SUITE)!r})\n{WRITE_REPORT}\n".replace(".write()", end)
+        leave = "signal.signal(signal.SIGTERM, lambda *_: os._exit(0))\n"
+        started = stage.start(f"{leave}{report}note('done.json', json.dumps(facts))\n{FOREVER}")
+        end_s = time.monotonic() + 20
+        while not (stage.folder / "done.json").exists() and time.monotonic() < end_s:
+            time.sleep(0.02)
+        started.send_signal(signal.SIGTERM)
+        started.communicate(timeout=20)
+        assert started.returncode == code
+
     def test_an_end_that_a_rank_wrote_stays(self, stage: Stage) -> None:
         report = f"sys.path.insert(0, {str(SUITE)!r})\n{WRITE_REPORT}\n".replace(
             ".write()", ".finish('failed', 'told')"

@@ -16,7 +16,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from src.errors import SuiteError
-from src.platform import environment
+from src.platform import environment, pulse
 
 LEAVE_DELAY_S = 1.0  # a rank that has its result may still have to send the others theirs, in a thread
 PARTS = 3  # float32 parts of 24 bits each hold the 53 bits of a Python float
@@ -85,13 +85,16 @@ def init(device: str) -> World:
     else:
         ms.set_device(device, place.local_rank)
     if place.size == 1:
+        pulse.give(pulse.Phase.JOINED)
         return World(device=device, local_rank=place.local_rank)
+    pulse.give(pulse.Phase.JOINING)
     try:
         communication.init()
     except RuntimeError as error:
         raise SuiteError(
             f"rank {place.rank} of {place.size} did not find the others: {str(error).strip().splitlines()[0]}"
         ) from error
+    pulse.give(pulse.Phase.JOINED)
     ms.set_auto_parallel_context(parallel_mode="data_parallel", gradients_mean=True, parameter_broadcast=True)
     return World(communication.get_rank(), communication.get_group_size(), place.local_rank, device)
 

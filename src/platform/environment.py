@@ -19,6 +19,7 @@ DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
 # Names of our own, from runner to its ranks.
 LOCAL_RANK, COMMAND, CHOSEN = "SUITE_LOCAL_RANK", "SUITE_COMMAND", "SUITE_CHOSEN"
+PULSE = "SUITE_PULSE"  # the file descriptor to give signs of life to
 
 
 class Accelerator(NamedTuple):
@@ -225,6 +226,17 @@ def typed_command() -> List[str]:
     """The command line that the user typed: runner's, if runner started this process."""
     handed = os.environ.get(COMMAND)
     return json.loads(handed) if handed else list(sys.argv)
+
+
+def pulse_fd() -> Optional[int]:
+    """Where runner wants this process's signs of life; None if it was not runner who started it."""
+    handed = os.environ.get(PULSE)
+    try:
+        # A process further down has the variable too, and under that number perhaps a file of its own.
+        ours = bool(handed) and os.readlink(f"/proc/self/fd/{handed}").startswith(f"/memfd:{PULSE}")
+    except OSError:
+        return None
+    return int(handed) if handed and ours else None
 
 
 def draw_seed() -> int:

@@ -30,6 +30,8 @@ class Outcome:
     """some process was killed or died before it could write what it knew"""
     interrupted: bool = False
     """it was asked to stop, and did not fail"""
+    all_well: bool = False
+    """every rank was started and ended with 0, whatever it was asked"""
 
 
 def supervise(
@@ -136,12 +138,11 @@ class _Family:
         )
         if self.received is not None:
             name = signal.Signals(self.received).name
-            if self._all_well():
-                return Outcome(0, f"{name} came when every rank was at its end")
             late = f"; {', '.join(self.killed)} had to be killed" if self.killed else ""
-            return Outcome(128 + self.received, f"stopped by {name}{late}", died, interrupted=True)
+            told = f"stopped by {name}{late}"
+            return Outcome(128 + self.received, told, died, interrupted=True, all_well=self._all_well())
         if self.culprit is None:
-            return Outcome(0)
+            return Outcome(0, all_well=self._all_well())
         lines = [f"{self.culprit.process.name} {_ending(self.culprit.code or 0)}", *self.culprit.tail()]
         if len(lines) > 1:
             lines[0] += f"; the end of {self.culprit.process.log}:"

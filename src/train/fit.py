@@ -154,6 +154,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     """The programme of an epoch, in order."""
     programme: list[Callback] = [
         cb.StepClock(f.record),
+        cb.Pulses(f.record),
         cb.Sums(f.record, f.step, world, config.training.disp_batches),
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
@@ -164,6 +165,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     ]
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal))
+    programme.append(cb.PulseBeforeSaving(f.record))
     if world.is_main:
         path = functools.partial(resume.checkpoint_path, config)
         programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))

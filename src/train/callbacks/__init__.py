@@ -5,11 +5,13 @@ None calls another; their order in `fit.callbacks` is the order of events.
 
 from src.train.callbacks.ending import STOP_CHECK_STEPS, StopOnBrokenState, StopOnDivergence, StopOnSignal
 from src.train.callbacks.measuring import Progress, Sums, TrainMetrics
+from src.train.callbacks.pulses import PulseBeforeSaving, Pulses
 from src.train.callbacks.saving import Checkpoints, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
 from src.train.callbacks.timing import DataClock, StepClock
 
 __all__ = [
     "STOP_CHECK_STEPS", "AverageStatistics", "Checkpoints", "DataClock", "EndOfEpoch", "Progress",
-    "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate",
+    "PulseBeforeSaving", "Pulses", "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal",
+    "Sums", "TrainMetrics", "Validate",
 ]  # fmt: skip
