@@ -15,6 +15,7 @@ import yaml
 
 from src import cli, preflight
 from src.config import RunnerConfig
+from src.ending import Ending
 from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
 from src.platform import binding, environment
 from src.platform import nodes as several_nodes
@@ -61,8 +62,13 @@ def _run(argv: List[str]) -> int:
         _prepare_workspace(config, plan, argv, move_aside=prepared.plan.move_aside)
         if nodes.num_nodes > 1:
             print(f"runner: {nodes.sentence(port, config.output.workspace / 'ranks')}", flush=True)
-        outcome = supervise(plan)
-    return _conclude(config, outcome, nodes)
+        # The report is written where rank 0 is.
+        ending = Ending.expected(config, device, nodes.size, prepared, argv) if nodes.is_first else None
+        try:
+            outcome = supervise(plan, stop_grace_s=config.launch.grace)
+        except SuiteError as error:  # a process could not be started
+            outcome = Outcome(error.exit_code, str(error), unfinished=True)
+    return _conclude(ending, outcome)
 
 
 def make_plan(
@@ -188,13 +194,16 @@ def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str
         raise OptionError(f"--workspace {workspace} cannot be written: {error.strerror or error}") from None
 
 
-def _conclude(config: RunnerConfig, outcome: Outcome, nodes: Nodes) -> int:
-    """Say how the run ended, on the console and in a report that still claims to be running."""
+def _conclude(ending: Optional[Ending], outcome: Outcome) -> int:
+    """Say how the run ended, on the console and in a report whose writer did not get to say so."""
+    if ending and outcome.interrupted and outcome.all_well and ending.completed():
+        return 0  # the signal came when all was done
     if outcome.message:
         print(f"runner: {outcome.message}", file=sys.stderr)
-    if outcome.unfinished and nodes.is_first:
-        from src.report.report import mark_failed
-
-        report = resume.output_file(config.for_rank(), config.output.report)
-        mark_failed(report, outcome.message.splitlines()[0])
+    if ending and outcome.code != 0:
+        status = "interrupted" if outcome.interrupted else "failed"
+        try:
+            ending.write(status, outcome.message.splitlines()[0])
+        except SuiteError as error:  # a full disk must not hide how the run ended
+            print(f"runner: {error}", file=sys.stderr)
     return outcome.code

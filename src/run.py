@@ -12,7 +12,8 @@ from src import cli, preflight
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
-from src.platform import distributed, environment, machine, rendezvous, scheduler, shared
+from src.platform import distributed, environment, machine, pulse, rendezvous, scheduler, shared
+from src.platform.pulse import Phase
 from src.platform.signals import StopFlag
 from src.report.journal import Journal
 from src.report.report import Report
@@ -22,6 +23,8 @@ from src.weights.record import network_options
 
 def main(argv: Sequence[str], prog: str) -> int:
     """Run a command line; returns the exit code. Errors that a user can mend are one sentence on stderr."""
+    pulse.answer_for_stacks()
+    pulse.give(Phase.STARTING)
     try:
         config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
         device = environment.detect_device(config.platform.device_target)
@@ -45,11 +48,15 @@ def main(argv: Sequence[str], prog: str) -> int:
         job = _start(config, world, stop, prepared)
         for notice in notices:
             job.journal.console.say(notice)
-        return distributed.leave(_finish(job), job.world)
+        code = _finish(job)
+        pulse.give(Phase.LEAVING)
+        return distributed.leave(code, job.world)
     except SuiteError as error:
+        pulse.give(Phase.FAILING)
         print(f"{prog}: {error}", file=sys.stderr)
         return distributed.leave(error.exit_code)
     except Exception:  # a defect: its traceback, and the report says so already
+        pulse.give(Phase.FAILING)
         traceback.print_exc()
         return distributed.leave(1)
 

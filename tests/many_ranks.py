@@ -65,7 +65,7 @@ class Interleaved:
 
         self.parts = [TrainPipeline(config, source, World(rank, size), SEED) for rank in range(size)]
 
-    def epoch(self, epoch: int) -> Any:
+    def epoch(self, epoch: int, first_step: int = 0) -> Any:
         import mindspore.dataset as ds
 
         ranks = []

@@ -52,7 +52,8 @@ LAYERS = {
     },
     "preflight": {"config", "data", "errors", "weights"},
     "job": {"config", "data", "platform", "report", "weights"},
-    "launch": {"cli", "config", "errors", "platform", "preflight", "report", "weights"},
+    "launch": {"ending", "cli", "config", "errors", "platform", "preflight", "report", "weights"},
+    "ending": {"config", "data", "platform", "preflight", "report", "weights"},
     "run": {
         "cli",
         "config",

@@ -129,6 +129,7 @@ class TestRefusals:
             (("-n", "0"), "-n/--num-devices is 0; it must be at least 1"),
             (("-n", "-3"), "-n/--num-devices is -3; it must be at least 1"),
             (("-n", "two"), "'two'"),
+            (("--grace", "0"), "--grace is 0.0; it must be > 0"),
             (("-n", "100000"), f"-n/--num-devices is 100000, but {len(os.sched_getaffinity(0))} core"),
             (("--device-target", "Ascend"), "--device-target Ascend: there is none on this machine"),
             (
@@ -315,6 +316,64 @@ class TestEnds:
         written = json.loads((stage.workspace / "report.json").read_text())
         assert written["status"] == "failed"
         assert written["status_reason"].startswith("rank 1 was killed by SIGKILL")
+
+    def status(self, stage: Stage) -> "tuple[str, str]":
+        written = json.loads((stage.workspace / "report.json").read_text())
+        return written["status"], written["status_reason"]
+
+    def test_a_death_before_there_is_a_report(self, stage: Stage) -> None:
+        started = stage.start("os.kill(os.getpid(), 9)", FOREVER)
+        started.communicate(timeout=20)
+        assert started.returncode == 137
+        assert self.status(stage) == ("failed", "rank 0 was killed by SIGKILL")
+        assert json.loads((stage.workspace / "report.json").read_text())["config"]["batch-size"] == 2
+
+    def test_a_death_before_a_continued_run_goes_on(self, stage: Stage) -> None:
+        TestWorkspaces().leave(stage, "interrupted")
+        started = stage.start("os.kill(os.getpid(), 9)", FOREVER)
+        started.communicate(timeout=20)
+        assert self.status(stage) == ("failed", "rank 0 was killed by SIGKILL")
+        assert json.loads((stage.workspace / "report.json").read_text())["config"]["seed"] == 1  # the run's
+
+    def test_a_signal_before_there_is_a_report(self, stage: Stage) -> None:
+        started = stage.start(FOREVER, FOREVER)
+        stage.ready(2)
+        started.send_signal(signal.SIGTERM)
+        started.communicate(timeout=20)
+        assert self.status(stage) == ("interrupted", "stopped by SIGTERM")
+
+    def test_ranks_that_outstay_the_grace_are_interrupted_all_the_same(self, stage: Stage) -> None:
+        deaf = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        report = f"sys.path.insert(0, {str(SUITE)!r})\n{WRITE_REPORT}\n"
+        started = stage.start(
+            f"{deaf}{report}note('deaf.json', json.dumps(facts))\n{FOREVER}", options=("--grace", "0.5")
+        )
+        end = time.monotonic() + 20
+        while not (stage.folder / "deaf.json").exists() and time.monotonic() < end:
+            time.sleep(0.02)
+        started.send_signal(signal.SIGTERM)
+        started.communicate(timeout=20)
+        assert started.returncode == 143
+        assert self.status(stage) == ("interrupted", "stopped by SIGTERM; rank 0 had to be killed")
+
+    @pytest.mark.parametrize(("end", "code"), [(".finish('completed')", 0), (".write()", 143)])
+    def test_a_signal_after_all_was_done(self, end: str, code: int, stage: Stage) -> None:
+        report = f"sys.path.insert(0, {str(SUITE)!r})\n{WRITE_REPORT}\n".replace(".write()", end)
+        leave = "signal.signal(signal.SIGTERM, lambda *_: os._exit(0))\n"
+        started = stage.start(f"{leave}{report}note('done.json', json.dumps(facts))\n{FOREVER}")
+        end_s = time.monotonic() + 20
+        while not (stage.folder / "done.json").exists() and time.monotonic() < end_s:
+            time.sleep(0.02)
+        started.send_signal(signal.SIGTERM)
+        started.communicate(timeout=20)
+        assert started.returncode == code
+
+    def test_an_end_that_a_rank_wrote_stays(self, stage: Stage) -> None:
+        report = f"sys.path.insert(0, {str(SUITE)!r})\n{WRITE_REPORT}\n".replace(
+            ".write()", ".finish('failed', 'told')"
+        )
+        stage.start(f"{report}sys.exit(4)").communicate(timeout=20)
+        assert self.status(stage) == ("failed", "told")
 
     def test_the_exit_code_of_a_rank_is_the_runners(self, stage: Stage) -> None:
         started = stage.start("sys.exit(4)")

@@ -80,5 +80,7 @@ class Launch:
     bind: Literal["none", "cores", "numa"] = "none"
     """cores: give each rank an equal share of neighbouring cores; numa: each share within a NUMA node. The
     number of threads follows, and with it the last bits of results"""
+    grace: float = 60.0
+    """seconds that ranks have to save and end after SIGTERM or Ctrl-C; a second signal ends at once"""
     dry_run: bool = False
     """print the resolved configuration and the commands; start nothing"""

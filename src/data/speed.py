@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from src.data.pipeline import TrainPipeline, ValPipeline
+from src.platform import pulse
 from src.report.timing import StepTimes
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def measure(config: Config, splits: Splits, world: World, seed: int, epoch: int)
     for _ in batches:
         begin, end = end, time.perf_counter()
         times.add(end - begin, 0.0)
+        pulse.give(pulse.Phase.TRAINING, epoch, len(times.waits))
         if len(times.waits) >= limit:
             break
     return times

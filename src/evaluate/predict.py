@@ -13,6 +13,7 @@ from mindspore import nn, ops
 from src.data.pipeline import fill_up, val_batches
 from src.data.sources import ClassLabel, ImageFolderSource
 from src.evaluate.flips import WithFlips
+from src.platform import pulse
 
 if TYPE_CHECKING:
     from src.config import Config
@@ -52,6 +53,7 @@ def predict(
     batch_size = min(config.training.batch_size, len(files))
     rows: list[np.ndarray] = []
     for images, labels in val_batches(config, source, np.arange(len(files)), 1, batch_size):
+        pulse.give(pulse.Phase.VALIDATING, step=len(rows) // batch_size)
         full, _ = fill_up(images, labels, batch_size)
         rows.extend(cell(ms.Tensor(full)).asnumpy()[: len(images)])
     return [Prediction(file, _likeliest(row, classes)) for file, row in zip(files, rows)]

@@ -12,6 +12,7 @@ from mindspore import nn
 
 from src.evaluate.flips import WithFlips
 from src.evaluate.metrics import EvalCell
+from src.platform import pulse
 from src.report.timing import StepTimes
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Validation:
         was_training = self.network.training
         self.cell.set_train(False)
         sums, times, end = [0.0] * 4, StepTimes(), time.perf_counter()
-        for images, labels in self.pipeline:
+        for step, (images, labels) in enumerate(self.pipeline):
+            pulse.give(pulse.Phase.VALIDATING, step=step)
             begin = time.perf_counter()
             counts = self.cell(ms.Tensor(images), ms.Tensor(labels)).asnumpy()
             sums = [total + float(count) for total, count in zip(sums, counts)]

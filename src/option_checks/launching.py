@@ -1,5 +1,7 @@
 """Processes and machines."""
 
+import math
+
 from src.config import Config, RunnerConfig
 from src.option_checks.refusing import listed, refuse
 
@@ -23,3 +25,5 @@ def processes(config: Config) -> None:
     )
     port = launch.master_port
     refuse(port is not None and not 0 < port < 2**16, f"--master-port is {port}; it must be in 1..65535")
+    grace = launch.grace
+    refuse(not 0 < grace < math.inf, f"--grace is {grace}; it must be > 0 (seconds)")

@@ -1,4 +1,4 @@
-"""What is written."""
+"""What is written, and the processes."""
 
 import math
 

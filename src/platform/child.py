@@ -13,7 +13,7 @@ import subprocess
 from pathlib import Path
 from typing import BinaryIO, Callable, List, Mapping, Optional
 
-from src.platform import environment
+from src.platform import environment, pulse
 
 TAIL_LINES = 15
 _NOISE = ("[INFO]", "[WARNING]")  # how MindSpore's own lines begin
@@ -46,9 +46,12 @@ class Child:
             process.log.parent.mkdir(parents=True, exist_ok=True)
             self._log = process.log.open("a+b")
             self._log_start = self._log.seek(0, os.SEEK_END)
+        self._pulse = None if process.service else pulse.open_file()
+        told = {} if self._pulse is None else {environment.PULSE: str(self._pulse.fileno())}
         self._popen = subprocess.Popen(
             process.command,
-            env=environment.for_child(process.environment),
+            env=environment.for_child({**process.environment, **told}),
+            pass_fds=() if self._pulse is None else (self._pulse.fileno(),),
             cwd=process.cwd,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
@@ -60,6 +63,11 @@ class Child:
     @property
     def alive(self) -> bool:
         return self.code is None
+
+    @property
+    def sign(self) -> pulse.Sign:
+        """Its last sign of life."""
+        return pulse.Sign() if self._pulse is None else pulse.read(self._pulse)
 
     def poll(self) -> None:
         """Notice an end; before the process is reaped, kill what it left behind in its session."""
@@ -80,13 +88,13 @@ class Child:
             self.signal_session(signal.SIGKILL)
             self.code = self._popen.wait()
 
-    def tail(self) -> List[str]:
+    def tail(self, num_lines: int = TAIL_LINES) -> List[str]:
         """The last lines that it wrote to its log in this run."""
         if self._log is None:
             return []
         self._log.seek(self._log_start)
         lines = self._log.read().decode("utf-8", "replace").splitlines()
-        return [line for line in lines if not line.startswith(_NOISE)][-TAIL_LINES:]
+        return [line for line in lines if not line.startswith(_NOISE)][-num_lines:]
 
 
 def _die_with(parent: int) -> Callable[[], None]:

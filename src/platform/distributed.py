@@ -30,7 +30,7 @@ from typing import Any, List, Optional, Sequence
 import numpy as np
 
 from src.errors import SuiteError
-from src.platform import environment
+from src.platform import environment, pulse
 
 LEAVE_DELAY_S = 1.0  # a rank that has its result may still have to send the others theirs, in a thread
 PARTS = 3  # float32 parts of 24 bits each hold the 53 bits of a Python float
@@ -131,13 +131,16 @@ def init(device: str) -> World:
     else:
         ms.set_device(device, place.device_id)
     if place.alone:
+        pulse.give(pulse.Phase.JOINED)
         return World(device=device, local_rank=place.local_rank)
+    pulse.give(pulse.Phase.JOINING)
     try:
         communication.init()
     except RuntimeError as error:
         raise SuiteError(
             f"rank {place.rank} of {place.size} did not find the others: {str(error).strip().splitlines()[0]}"
         ) from error
+    pulse.give(pulse.Phase.JOINED)
     # All ranks draw or load the same weights, or are given them (train/agreement.py). MindSpore's broadcast
     # would give every rank the moving statistics of rank 0 too, so that a run could not go on exactly within
     # an epoch, and it hides a collective in each graph that is compiled.

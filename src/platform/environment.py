@@ -21,10 +21,12 @@ DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
 # How long a rank waits for the others in a collective on the CPU; with MindSpore's default, 30 s, a run ends
 # when one rank writes a checkpoint to a slow disk, or validates a slower share of the images. A rank that has
-# died is noticed by whoever started it, long before.
-COLLECTIVE_TIMEOUT_S = 3600
+# died is noticed long before: by the runner that started it, and on node 0 by the scheduler; on other nodes
+# this is the longest wait for a rank that they have lost.
+COLLECTIVE_TIMEOUT_S = 600
 # Names of our own, from runner to its ranks, besides LOCAL_RANK.
 COMMAND, CHOSEN = "SUITE_COMMAND", "SUITE_CHOSEN"
+PULSE = "SUITE_PULSE"  # the file descriptor to give signs of life to
 
 
 def detect_device(requested: str) -> str:
@@ -210,6 +212,17 @@ def typed_command() -> List[str]:
     """The command line that the user typed: runner's, if runner started this process."""
     handed = os.environ.get(COMMAND)
     return json.loads(handed) if handed else list(sys.argv)
+
+
+def pulse_fd() -> Optional[int]:
+    """Where runner wants this process's signs of life; None if it was not runner who started it."""
+    handed = os.environ.get(PULSE)
+    try:
+        # A process further down has the variable too, and under that number perhaps a file of its own.
+        ours = bool(handed) and os.readlink(f"/proc/self/fd/{handed}").startswith(f"/memfd:{PULSE}")
+    except OSError:
+        return None
+    return int(handed) if handed and ours else None
 
 
 def draw_seed() -> int:

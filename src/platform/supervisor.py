@@ -28,6 +28,10 @@ class Outcome:
     """a sentence (and the last lines of a log), unless all went well"""
     unfinished: bool = False
     """some process was killed or died before it could write what it knew"""
+    interrupted: bool = False
+    """it was asked to stop, and did not fail"""
+    all_well: bool = False
+    """every rank was started and ended with 0, whatever it was asked"""
 
 
 def supervise(
@@ -39,7 +43,7 @@ def supervise(
     supervisor is passed on as one SIGTERM to each process but the services; the second one kills.
     Raises SuiteError if a process cannot be started.
     """
-    family = _Family(failure_grace_s, stop_grace_s)
+    family = _Family(plan, failure_grace_s, stop_grace_s)
     with _signals_to(family.on_signal):
         try:
             for process in plan:
@@ -54,7 +58,8 @@ def supervise(
 class _Family:
     """The started processes and what has happened to them so far."""
 
-    def __init__(self, failure_grace_s: float, stop_grace_s: float) -> None:
+    def __init__(self, plan: List[Process], failure_grace_s: float, stop_grace_s: float) -> None:
+        self.plan = plan
         self.failure_grace_s, self.stop_grace_s = failure_grace_s, stop_grace_s
         self.children: List[Child] = []
         self.culprit: Optional[Child] = None
@@ -122,17 +127,22 @@ class _Family:
         for child in self.children:
             child.kill()
 
+    def _all_well(self) -> bool:
+        """Every process of the plan was started, and every rank ended with 0."""
+        ranks = [child for child in self.children if not child.process.service]
+        return len(self.children) == len(self.plan) and all(child.code == 0 for child in ranks)
+
     def outcome(self) -> Outcome:
         died = any(
             child.code is not None and child.code < 0 and not child.process.service for child in self.children
         )
         if self.received is not None:
+            name = signal.Signals(self.received).name
             late = f"; {', '.join(self.killed)} had to be killed" if self.killed else ""
-            return Outcome(
-                128 + self.received, f"stopped by {signal.Signals(self.received).name}{late}", died
-            )
+            told = f"stopped by {name}{late}"
+            return Outcome(128 + self.received, told, died, interrupted=True, all_well=self._all_well())
         if self.culprit is None:
-            return Outcome(0)
+            return Outcome(0, all_well=self._all_well())
         lines = [f"{self.culprit.process.name} {_ending(self.culprit.code or 0)}", *self.culprit.tail()]
         if len(lines) > 1:
             lines[0] += f"; the end of {self.culprit.process.log}:"

@@ -7,7 +7,7 @@ import itertools
 import json
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, Union
 
 from src.errors import SuiteError
@@ -169,17 +169,18 @@ def load(path: PathLike) -> dict[str, Any]:
     return document
 
 
-def mark_failed(path: PathLike, reason: str) -> bool:
-    """Turn a report left "running" into "failed"; whether it did.
+def mark_ended(path: PathLike, status: str, reason: str, left_as: Sequence[str] = ("running",)) -> bool:
+    """Give a report that was left with one of the statuses `left_as` its end; whether it did.
 
     For the supervisor of the processes, when a rank died without a word.  It never raises: the rank's
     own error is what the user must see.
     """
+    assert status in STATUSES[1:], status
     try:
         document = load(path)
-        if document.get("status") != "running":
+        if document.get("status") not in left_as:
             return False
-        document.update(status="failed", status_reason=reason)
+        document.update(status=status, status_reason=reason)
         write_atomically(path, _to_text(strict(document)))
     except (SuiteError, OSError):
         return False

@@ -160,6 +160,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     saver = Saver(f.step, f.record, world, files, f.meta)
     programme: list[Callback] = [
         cb.StepClock(f.record),
+        cb.Pulses(f.record),
         cb.Sums(f.record, f.step, world, config.training.disp_batches),
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Mapping
 import numpy as np
 
 from src.errors import DivergedError
+from src.platform import pulse
+from src.platform.pulse import Phase
 from src.report.strict import strict
 from src.train import agreement, snapshot
 from src.weights import checkpoint
@@ -49,6 +51,7 @@ class Saver:
         CheckpointError if the disk does not take it.
         """
         record = self.record
+        pulse.give(Phase.SAVING, record.epoch, record.steps_done)
         where = f"at step {record.steps_done} of epoch {record.epoch + 1}"
         agreement.require_equal(self.step, self.world, where)
         tensors = snapshot.take(self.step, self.world, within_epoch=not record.complete)

@@ -129,7 +129,7 @@ class TestRanks:
         assert environment.rank_environment("CPU", 0, 16, 1)["OMP_NUM_THREADS"] == "1"
         assert "OMP_NUM_THREADS" not in environment.rank_environment("Ascend", 0, 2, 1)
         waits_s = int(environment.rank_environment("CPU", 0, 2, 1)["MS_CPU_COMM_OP_TIMEOUT"])
-        assert waits_s > 600, "rank 0 may take long to save while the others wait in a collective"
+        assert waits_s >= 600, "rank 0 may take long to save while the others wait in a collective"
 
     def test_a_rank_tells_what_runner_chose_for_it(self) -> None:
         os.environ.update(environment.rank_environment("CPU", 0, 2, 1))

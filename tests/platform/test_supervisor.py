@@ -68,7 +68,7 @@ def stopwatch() -> Callable[[], float]:
 
 def test_all_well(tmp_path: Path) -> None:
     plan = [process("a", "print('hello')", tmp_path), process("b", "", tmp_path)]
-    assert supervise(plan) == Outcome(0)
+    assert supervise(plan) == Outcome(0, all_well=True)
     assert (tmp_path / "a.log").read_text() == "hello\n"
 
 
@@ -126,7 +126,7 @@ def test_a_signal_lets_the_ranks_tidy_up(number: signal.Signals, code: int, tmp_
     # a is ready before b is started
     plan = [process("a", TIDY, tmp_path), process("b", "import time; time.sleep(0.4)" + TIDY, tmp_path)]
     outcome = supervise(plan)
-    assert outcome == Outcome(code, f"stopped by {number.name}")
+    assert outcome == Outcome(code, f"stopped by {number.name}", interrupted=True)
     assert (tmp_path / "a.log").read_text() == "ready\ntidied up\n"  # once
     assert (tmp_path / "b.log").read_text() == "ready\ntidied up\n"
     assert signal.getsignal(number) == before
@@ -135,8 +135,17 @@ def test_a_signal_lets_the_ranks_tidy_up(number: signal.Signals, code: int, tmp_
 def test_ranks_that_do_not_stop_in_time_are_killed(tmp_path: Path, stopwatch: Callable[[], float]) -> None:
     when(wrote(tmp_path / "deaf.log", "deaf"), lambda: os.kill(os.getpid(), signal.SIGTERM))
     outcome = supervise([process("deaf", DEAF, tmp_path)], stop_grace_s=0.5)
-    assert outcome == Outcome(143, "stopped by SIGTERM; deaf had to be killed", unfinished=True)
+    told = "stopped by SIGTERM; deaf had to be killed"
+    assert outcome == Outcome(143, told, unfinished=True, interrupted=True)
     assert stopwatch() < 5
+
+
+def test_ranks_that_had_ended_well_are_told_from_those_that_were_stopped(tmp_path: Path) -> None:
+    ends = "import signal, time; signal.signal(signal.SIGTERM, lambda *_: os._exit(0))"
+    ends += "; print('ready', flush=True)"
+    when(wrote(tmp_path / "a.log", "ready"), lambda: os.kill(os.getpid(), signal.SIGTERM))
+    outcome = supervise([process("a", f"{ends}; time.sleep(60)", tmp_path)])
+    assert outcome == Outcome(143, "stopped by SIGTERM", interrupted=True, all_well=True)
 
 
 def test_a_second_signal_kills_at_once(tmp_path: Path, stopwatch: Callable[[], float]) -> None:
@@ -157,7 +166,7 @@ def test_a_service_ends_after_the_ranks(tmp_path: Path, stopwatch: Callable[[], 
         process("service", DEAF, tmp_path, service=True),
         process("a", "import time; time.sleep(0.3)", tmp_path),
     ]
-    assert supervise(plan) == Outcome(0)
+    assert supervise(plan) == Outcome(0, all_well=True)
     assert stopwatch() < 5
     assert alive(tmp_path) == []
 

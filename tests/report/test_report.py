@@ -11,7 +11,7 @@ import pytest
 
 from src.errors import SuiteError
 from src.report import report as report_module
-from src.report.report import Report, load, mark_failed, write_atomically
+from src.report.report import Report, load, mark_ended, write_atomically
 
 
 class Clock:
@@ -226,26 +226,26 @@ def test_binary_rubbish_and_a_missing_file_are_refused_too(path):
         Report.read(path)
 
 
-def test_mark_failed_speaks_for_a_rank_that_died(path):
+def test_mark_ended_speaks_for_a_rank_that_died(path):
     new_report(path).add_epoch(0, {"train.loss": 6.9})
-    assert mark_failed(path, "rank 3 was killed by SIGKILL")
+    assert mark_ended(path, "failed", "rank 3 was killed by SIGKILL")
     document = read_strictly(path)
     assert document["status"] == "failed"
     assert document["status_reason"] == "rank 3 was killed by SIGKILL"
     assert document["metrics"] == {"train.loss": [6.9]}
 
 
-def test_mark_failed_leaves_an_end_that_was_written(path):
+def test_mark_ended_leaves_an_end_that_was_written(path):
     new_report(path).finish("interrupted", "SIGINT")
-    assert not mark_failed(path, "rank 0 died")
+    assert not mark_ended(path, "failed", "rank 0 died")
     assert read_strictly(path)["status_reason"] == "SIGINT"
 
 
-def test_mark_failed_never_raises(path, monkeypatch):
-    assert not mark_failed(path, "x")
+def test_mark_ended_never_raises(path, monkeypatch):
+    assert not mark_ended(path, "failed", "x")
     assert not path.exists()
     path.write_text("{")
-    assert not mark_failed(path, "x")
+    assert not mark_ended(path, "failed", "x")
     new_report(path).write()
     monkeypatch.setattr(report_module, "write_atomically", lambda *_: (_ for _ in ()).throw(OSError("full")))
-    assert not mark_failed(path, "x")
+    assert not mark_ended(path, "failed", "x")
