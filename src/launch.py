@@ -3,20 +3,22 @@
 No MindSpore here: a mistake is answered at once, and the supervisor stays small.
 """
 
+import dataclasses
 import datetime
 import os
 import shlex
 import socket
 import sys
 from pathlib import Path
-from typing import List, Mapping, Sequence, Tuple
+from typing import Dict, List, Mapping, Sequence, Tuple
 
 import yaml
 
-from src import cli, preflight
+from src import cli, preflight, staging
 from src.config import RunnerConfig
 from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
-from src.platform import environment
+from src.platform import environment, modelarts
+from src.platform.object_storage import is_url
 from src.platform.supervisor import Outcome, Process, supervise
 from src.weights import resume
 
@@ -40,14 +42,22 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: List[str]) -> int:
-    config = cli.parse(argv, prog="runner", config_type=RunnerConfig)
+    strangers = staging.strangers()
+    config = cli.parse(argv, prog="runner", config_type=RunnerConfig, strangers=strangers)
     device = _check_devices(config)
     preflight.check_precision(config, device)
     environment.check_environment()
+    if config.launch.dry_run and is_url(config.platform.data_url):  # nothing is copied, so nothing is seen
+        print(describe(config, device, make_plan(config, device, 0, _hand_down(argv))))
+        return 0
+    staged = staging.stage(config, copies=True, writes=True)
+    config = dataclasses.replace(config, **vars(staged.config))
+    for notice in (*staging.about_strangers(strangers), *staged.notices):
+        print(f"runner: {notice}", flush=True)
     prepared = preflight.prepare(config.for_rank(), config.launch.num_devices)
     port, reservation = reserve_port()
     with reservation:
-        plan = make_plan(config, device, port, environment.hand_down(["runner", *argv]))
+        plan = make_plan(config, device, port, _hand_down(argv))
         if config.launch.dry_run:
             print(describe(config, device, plan))
             return 0
@@ -56,7 +66,7 @@ def _run(argv: List[str]) -> int:
             return 0
         _prepare_workspace(config, plan, argv, move_aside=prepared.plan.move_aside)
         outcome = supervise(plan)
-    return _conclude(config, outcome)
+    return staged.finish(_conclude(config, outcome))
 
 
 def make_plan(config: RunnerConfig, device: str, port: int, handed_down: Mapping[str, str]) -> List[Process]:
@@ -86,6 +96,10 @@ def make_plan(config: RunnerConfig, device: str, port: int, handed_down: Mapping
             )
         )
     return plan
+
+
+def _hand_down(argv: List[str]) -> Dict[str, str]:
+    return {**environment.hand_down(["runner", *argv]), **modelarts.hand_down()}
 
 
 def describe(config: RunnerConfig, device: str, plan: List[Process]) -> str:

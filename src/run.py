@@ -7,11 +7,11 @@ import traceback
 from pathlib import Path
 from typing import Callable, Sequence
 
-from src import cli, preflight
+from src import cli, preflight, staging
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
-from src.platform import distributed, environment, machine
+from src.platform import distributed, environment, machine, modelarts
 from src.platform.signals import StopFlag
 from src.report.journal import Journal
 from src.report.report import Report
@@ -21,26 +21,42 @@ from src.weights.record import network_options
 
 def main(argv: Sequence[str], prog: str) -> int:
     """Run a command line; returns the exit code. Errors that a user can mend are one sentence on stderr."""
+    finish: Callable[[int], int] = _as_it_is
     try:
-        config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
+        strangers = staging.strangers()
+        config: Config = cli.parse(argv, prog, checkpoint_options=network_options, strangers=strangers)
         device = environment.detect_device(config.platform.device_target)
         preflight.check_precision(config, device)
         place = environment.this_rank()
-        notices = environment.prepare(device, place.size)
+        notices = [*environment.prepare(device, place.size), *staging.about_strangers(strangers)]
+        staged = _stage(config, place)
+        config, notices = staged.config, [*notices, *staged.notices]
+        if not environment.started_by_runner():  # runner sends what is left itself, whatever ends its ranks
+            finish = staged.finish
         prepared = preflight.prepare(config, place.size)
         if prepared.plan.action == "finished":
             print(prepared.plan.sentence)
             return 0
         job = _start(config, device, prepared)
+        job.journal.offer_results = staged.results.offer
         for notice in notices:
             job.journal.console.say(notice)
-        return distributed.leave(_finish(job), job.world)
+        return distributed.leave(_finish(job), job.world, finish)
     except SuiteError as error:
         print(f"{prog}: {error}", file=sys.stderr)
-        return distributed.leave(error.exit_code)
+        return distributed.leave(error.exit_code, finish=finish)
     except Exception:  # a defect: its traceback, and the report says so already
         traceback.print_exc()
-        return distributed.leave(1)
+        return distributed.leave(1, finish=finish)
+
+
+def _as_it_is(code: int) -> int:
+    return code
+
+
+def _stage(config: Config, place: environment.Place) -> staging.Staged:
+    works = not modelarts.is_scheduler()
+    return staging.stage(config, copies=works and place.local_rank == 0, writes=works and place.rank == 0)
 
 
 def _start(config: Config, device: str, prepared: preflight.Prepared) -> Job:

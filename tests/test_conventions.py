@@ -51,8 +51,9 @@ LAYERS = {
         "weights",
     },
     "preflight": {"config", "data", "errors", "weights"},
+    "staging": {"config", "data", "errors", "platform"},
     "job": {"config", "data", "platform", "report", "weights"},
-    "launch": {"cli", "config", "errors", "platform", "preflight", "report", "weights"},
+    "launch": {"cli", "config", "errors", "platform", "preflight", "report", "staging", "weights"},
     "run": {
         "cli",
         "config",
@@ -62,6 +63,7 @@ LAYERS = {
         "platform",
         "preflight",
         "report",
+        "staging",
         "train",
         "weights",
     },
@@ -120,6 +122,7 @@ def uses(pattern: str) -> set[str]:
         (r"sys\.argv", {"src/platform/environment.py", "src/bootstrap.py", "train.py", "eval.py", "runner"}),
         (r"\btyro\.cli\b|argparse", {"src/cli.py"}),
         (r"sys\.path", set()),
+        (r"import moxing|import_module\('moxing'\)", {"src/platform/object_storage.py"}),
         (
             r"communication\.init\(|set_auto_parallel_context",
             {"src/platform/distributed.py", "src/platform/scheduler.py"},

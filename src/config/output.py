@@ -47,6 +47,12 @@ class Platform:
 
     device_target: Literal["auto", "Ascend", "GPU", "CPU"] = "auto"
     """auto: the first of Ascend, GPU and CPU that the machine and the installed MindSpore have"""
+    data_url: Optional[str] = None
+    """as ModelArts gives it: a local folder to use as --data-root, or an obs:// address to copy it from"""
+    train_url: Optional[str] = None
+    """as ModelArts gives it: a local folder to use as --workspace, or an obs:// address to send results to"""
+    scratch: Optional[Path] = None
+    """folder for copies from obs://; unless given /cache where there is one, else the temporary folder"""
 
 
 @dataclasses.dataclass(frozen=True)

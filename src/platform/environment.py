@@ -227,6 +227,16 @@ def typed_command() -> List[str]:
     return json.loads(handed) if handed else list(sys.argv)
 
 
+def started_by_runner() -> bool:
+    """Whether a runner watches this process, and does what comes after the last rank."""
+    return COMMAND in os.environ
+
+
+def given() -> Mapping[str, str]:
+    """The environment, to be looked at: a platform's own variables."""
+    return os.environ
+
+
 def draw_seed() -> int:
     """A seed for a run without --seed."""
     return secrets.randbelow(2**32)

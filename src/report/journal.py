@@ -6,7 +6,7 @@ Ranks other than 0 hold a silent journal, so that the training code never asks w
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -53,6 +53,8 @@ class Journal:
 
     def __init__(self, console: Console, dllogger: Any, report: Optional[Report]) -> None:
         self.console, self.dllogger, self.report = console, dllogger, report
+        self.offer_results: Callable[[], None] = lambda: None
+        """for what keeps the files elsewhere too; call it when they are worth it"""
         self._progress: Optional[Progress] = None
         self._null_reasons: dict[str, str] = {}
 

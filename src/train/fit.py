@@ -167,7 +167,8 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     if world.is_main:
         path = functools.partial(resume.checkpoint_path, config)
         programme.append(cb.Checkpoints(f.record, f.step, config, path, f.meta))
-    return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta), cb.DataClock(f.record)]
+    programme.append(cb.EndOfEpoch(f.record, journal, config, f.meta))
+    return [*programme, cb.OfferResults(f.record, journal), cb.DataClock(f.record)]
 
 
 def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> None:

@@ -17,7 +17,8 @@ FREE_OPTIONS = {
     "mode", "run-epochs", "disp-batches", "benchmark-iters", "metrics", "test-io", "test-io-mode",
     "data-root", "data-train", "data-val", "data-pred", "data-validation-threads", "prefetch-queue",
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load", "use-ema",
-    "resume", "log", "dllogger-log", "report", "device-target", "seed", "max-nonfinite-steps",
+    "resume", "log", "dllogger-log", "report", "device-target", "seed", "max-nonfinite-steps", "data-url",
+    "train-url", "scratch",
 }  # fmt: skip
 RUN_FILES = ("report.json", "log.log", "dllogger_log.log")
 

@@ -8,8 +8,10 @@ from src.train.callbacks.measuring import Progress, Sums, TrainMetrics
 from src.train.callbacks.saving import Checkpoints, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
 from src.train.callbacks.timing import DataClock, StepClock
+from src.train.callbacks.uploading import OfferResults
 
 __all__ = [
-    "STOP_CHECK_STEPS", "AverageStatistics", "Checkpoints", "DataClock", "EndOfEpoch", "Progress",
-    "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate",
+    "STOP_CHECK_STEPS", "AverageStatistics", "Checkpoints", "DataClock", "EndOfEpoch", "OfferResults",
+    "Progress", "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics",
+    "Validate",
 ]  # fmt: skip
