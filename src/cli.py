@@ -25,14 +25,16 @@ def parse(
     prog: str,
     config_type: Type[C] = Config,  # type: ignore[assignment]
     checkpoint_options: Optional[Callable[[Path], Dict[str, Any]]] = None,
+    strangers: Optional[List[str]] = None,
 ) -> C:
     """The checked configuration of a command line.
 
     A recipe (--config) yields to the command line. Where a checkpoint is only used (--mode val and pred),
     the options that `checkpoint_options` reads from it yield to both.
+    Unknown options are an error, unless `strangers` takes them: a list, to which they are added.
     Raises OptionError (one sentence) on anything that cannot work; `--help` prints and exits 0.
     """
-    own = _normalise(list(argv), config_type)
+    own = _normalise(list(argv), config_type, strangers)
     words = _recipe_argv(own, config_type) + own
     config = _tyro(words, prog, config_type)
     load = config.output.load
@@ -94,17 +96,24 @@ def _word(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _normalise(argv: List[str], config_type: Type[Config]) -> List[str]:
+def _normalise(
+    argv: List[str], config_type: Type[Config], strangers: Optional[List[str]] = None
+) -> List[str]:
     """Bring the accepted spellings to one: `--data_url`, `--lr-steps 30,60`, `--random-mirror 0`."""
     types, short = option_types(config_type), _short_options(config_type)
-    out: List[str] = []
+    known: List[str] = []
+    out = known
     name = ""
     for word, is_value in (part for whole in argv for part in _split_equals(whole)):
         if word in ("-h", "--help"):
             out.append(word)
         elif not is_value and re.match(r"--?[A-Za-z]", word):
             name = short.get(word, word.lstrip("-").replace("_", "-"))
-            _refuse_unknown(word, name, types)
+            out = known
+            if strangers is not None and not _is_option(name, types):
+                out = strangers
+            else:
+                _refuse_unknown(word, name, types)
             out.append(f"--{name}")
         elif not name:
             raise OptionError(f"unexpected word {word!r}: options start with --; see --help")
@@ -117,7 +126,7 @@ def _normalise(argv: List[str], config_type: Type[Config]) -> List[str]:
             out[-1] += f"={word}"
         else:
             out.append(word)
-    return out
+    return known
 
 
 def _split_equals(word: str) -> List[Tuple[str, bool]]:
@@ -134,8 +143,12 @@ def _flag(name: str, word: str) -> str:
     return f"--{name}" if word.lower() in TRUE_WORDS else f"--no-{name}"
 
 
+def _is_option(name: str, types: Dict[str, Any]) -> bool:
+    return name in types or (name.startswith("no-") and types.get(name[3:]) is bool)
+
+
 def _refuse_unknown(word: str, name: str, types: Dict[str, Any], where: str = "") -> None:
-    if name in types or (name.startswith("no-") and types.get(name[3:]) is bool):
+    if _is_option(name, types):
         return
     close = difflib.get_close_matches(name, types, n=1)
     hint = f"did you mean --{close[0]}?" if close else "--help lists all options"

@@ -33,3 +33,6 @@ class CheckpointError(SuiteError):
     """A checkpoint is missing, damaged, or belongs to another network."""
 
     exit_code = 5
+
+
+RESULTS_NOT_SENT = 6  # the run is complete, but its results did not reach --train_url

@@ -13,14 +13,15 @@ from typing import List, Mapping, Optional, Sequence
 
 import yaml
 
-from src import cli, preflight
+from src import cli, preflight, staging
 from src.config import RunnerConfig
 from src.ending import Ending
 from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
-from src.platform import binding, environment
+from src.platform import binding, environment, modelarts
 from src.platform import nodes as several_nodes
 from src.platform.cluster import reserve_port
 from src.platform.nodes import Nodes
+from src.platform.object_storage import is_url
 from src.platform.supervisor import Outcome, Process, supervise
 from src.weights import resume
 
@@ -44,15 +45,31 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(argv: List[str]) -> int:
-    config = cli.parse(argv, prog="runner", config_type=RunnerConfig)
+    strangers = staging.strangers()
+    config = cli.parse(argv, prog="runner", config_type=RunnerConfig, strangers=strangers)
     nodes = _nodes(config)
     device = _check_devices(config, nodes)
     preflight.check_precision(config, device)
     environment.check_environment()
+    handed_down = {**environment.hand_down(["runner", *argv]), **modelarts.hand_down()}
+    if config.launch.dry_run and is_url(config.platform.data_url):  # nothing is copied, so nothing is seen
+        print(describe(config, device, nodes, make_plan(config, device, nodes, 0, handed_down)))
+        return 0
+    staged = staging.stage(config, copies=True, writes=nodes.is_first)
+    config = dataclasses.replace(config, **vars(staged.config))
+    for notice in (*staging.about_strangers(strangers), *staged.notices):
+        print(f"runner: {notice}", flush=True)
+    return staged.finish(_run_here(config, nodes, device, handed_down, argv))
+
+
+def _run_here(
+    config: RunnerConfig, nodes: Nodes, device: str, handed_down: Mapping[str, str], argv: List[str]
+) -> int:
+    """Start and supervise this node's processes, with data and workspace on its disk."""
     prepared = preflight.prepare(config.for_rank(), nodes.size, decides=nodes.is_first)
     port, reservation = several_nodes.reserve(nodes)
     with reservation:
-        plan = make_plan(config, device, nodes, port, environment.hand_down(["runner", *argv]))
+        plan = make_plan(config, device, nodes, port, handed_down)
         if config.launch.dry_run:
             print(describe(config, device, nodes, plan))
             return 0

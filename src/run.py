@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Callable, Sequence
 
-from src import cli, preflight
+from src import cli, preflight, staging
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
@@ -25,14 +25,20 @@ def main(argv: Sequence[str], prog: str) -> int:
     """Run a command line; returns the exit code. Errors that a user can mend are one sentence on stderr."""
     pulse.answer_for_stacks()
     pulse.give(Phase.STARTING)
+    finish: Callable[[int], int] = _as_it_is
     try:
-        config: Config = cli.parse(argv, prog, checkpoint_options=network_options)
+        strangers = staging.strangers()
+        config: Config = cli.parse(argv, prog, checkpoint_options=network_options, strangers=strangers)
         device = environment.detect_device(config.platform.device_target)
         preflight.check_precision(config, device)
         place = environment.enter(config.platform.launcher, device, config.platform.device_ids)
         notices = environment.prepare(device, place.local_size)
         if place.is_scheduler:  # msrun starts this script for that, too
             return distributed.leave(scheduler.serve())
+        staged = staging.stage(config, copies=place.local_rank == 0, writes=place.rank == 0)
+        config = staged.config
+        if not environment.started_by_runner():  # runner sends what is left itself, whatever ends its ranks
+            finish = staged.finish
         prepared = preflight.prepare(config, place.size, decides=place.rank == 0)
         if prepared.plan.action == "finished" and place.alone:
             print(prepared.plan.sentence)
@@ -46,19 +52,24 @@ def main(argv: Sequence[str], prog: str) -> int:
                 print(prepared.plan.sentence)
             return distributed.leave(0, world)
         job = _start(config, world, stop, prepared)
-        for notice in notices:
+        job.journal.offer_results = staged.results.offer
+        for notice in (*notices, *staging.about_strangers(strangers), *staged.notices):
             job.journal.console.say(notice)
         code = _finish(job)
         pulse.give(Phase.LEAVING)
-        return distributed.leave(code, job.world)
+        return distributed.leave(code, job.world, finish)
     except SuiteError as error:
         pulse.give(Phase.FAILING)
         print(f"{prog}: {error}", file=sys.stderr)
-        return distributed.leave(error.exit_code)
+        return distributed.leave(error.exit_code, finish=finish)
     except Exception:  # a defect: its traceback, and the report says so already
         pulse.give(Phase.FAILING)
         traceback.print_exc()
-        return distributed.leave(1)
+        return distributed.leave(1, finish=finish)
+
+
+def _as_it_is(code: int) -> int:
+    return code
 
 
 def _agreed(config: Config, prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:

@@ -51,8 +51,9 @@ LAYERS = {
         "weights",
     },
     "preflight": {"config", "data", "errors", "weights"},
+    "staging": {"config", "data", "errors", "platform"},
     "job": {"config", "data", "platform", "report", "weights"},
-    "launch": {"ending", "cli", "config", "errors", "platform", "preflight", "report", "weights"},
+    "launch": {"ending", "cli", "config", "errors", "platform", "preflight", "report", "staging", "weights"},
     "ending": {"config", "data", "platform", "preflight", "report", "weights"},
     "run": {
         "cli",
@@ -63,6 +64,7 @@ LAYERS = {
         "platform",
         "preflight",
         "report",
+        "staging",
         "train",
         "weights",
     },
@@ -131,6 +133,7 @@ def uses(pattern: str) -> set[str]:
         ),
         (r"\btyro\.cli\b|argparse", {"src/cli.py"}),
         (r"sys\.path", set()),
+        (r"import moxing|import_module\('moxing'\)", {"src/platform/object_storage.py"}),
         (
             r"communication\.init\(|set_auto_parallel_context",
             {"src/platform/distributed.py", "src/platform/scheduler.py"},

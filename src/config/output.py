@@ -59,6 +59,12 @@ class Platform:
     launcher: Literal["auto", "runner", "msrun", "mpirun", "slurm", "rank-table", "none"] = "auto"
     """what started this process as a rank; auto: what the environment's variables say; a name demands that
     they say it; none: ignore them, this process is alone"""
+    data_url: Optional[str] = None
+    """as ModelArts gives it: a local folder to use as --data-root, or an obs:// address to copy it from"""
+    train_url: Optional[str] = None
+    """as ModelArts gives it: a local folder to use as --workspace, or an obs:// address to send results to"""
+    scratch: Optional[Path] = None
+    """folder for copies from obs://; unless given /cache where there is one, else the temporary folder"""
 
 
 @dataclasses.dataclass(frozen=True)

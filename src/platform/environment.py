@@ -225,6 +225,16 @@ def pulse_fd() -> Optional[int]:
     return int(handed) if handed and ours else None
 
 
+def started_by_runner() -> bool:
+    """Whether a runner watches this process, and does what comes after the last rank."""
+    return COMMAND in os.environ
+
+
+def given() -> Mapping[str, str]:
+    """The environment, to be looked at: a platform's own variables."""
+    return os.environ
+
+
 def draw_seed() -> int:
     """A seed for a run without --seed."""
     return secrets.randbelow(2**32)

@@ -6,7 +6,7 @@ Ranks other than 0 hold a silent journal, so that the training code never asks w
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Optional
 
@@ -56,6 +56,8 @@ class Journal:
     ) -> None:
         self.console, self.dllogger, self.report = console, dllogger, report
         self._dllogger_path = dllogger_path
+        self.offer_results: Callable[[], None] = lambda: None
+        """for what keeps the files elsewhere too; call it when they are worth it"""
         self._progress: Optional[Progress] = None
         self._null_reasons: dict[str, str] = {}
 

@@ -175,7 +175,8 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
-    return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta), cb.DataClock(f.record)]
+    programme.append(cb.EndOfEpoch(f.record, journal, config, f.meta))
+    return [*programme, cb.OfferResults(f.record, journal), cb.DataClock(f.record)]
 
 
 def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> None:

@@ -19,7 +19,8 @@ FREE_OPTIONS = {
     "data-root", "data-train", "data-val", "data-pred", "data-validation-threads", "prefetch-queue",
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load", "use-ema",
     "resume", "log", "dllogger-log", "report", "device-target", "device-ids", "launcher", "seed",
-    "max-nonfinite-steps", "save-every-steps", "save-every-minutes", "keep",
+    "max-nonfinite-steps", "data-url", "train-url", "scratch", "save-every-steps",
+    "save-every-minutes", "keep",
 }  # fmt: skip
 # Options that a run may change when it is continued from a checkpoint that is named: the learning rate is
 # computed anew, as a function of the epochs that are done.

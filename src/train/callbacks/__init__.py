@@ -15,10 +15,11 @@ from src.train.callbacks.pulses import Pulses
 from src.train.callbacks.saving import Checkpoints, CheckpointsWithinEpochs, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
 from src.train.callbacks.timing import DataClock, StepClock
+from src.train.callbacks.uploading import OfferResults
 from src.train.callbacks.whole import WholeEpoch
 
 __all__ = [
     "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "Checkpoints", "CheckpointsWithinEpochs",
-    "DataClock", "EndOfEpoch", "Progress", "Pulses", "StepClock", "StopOnBrokenState",
-    "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate", "WholeEpoch",
+    "DataClock", "EndOfEpoch", "OfferResults", "Progress", "Pulses", "StepClock",
+    "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate", "WholeEpoch",
 ]  # fmt: skip

@@ -68,6 +68,7 @@ class CheckpointsWithinEpochs(Callback):
         due = self.every is not None and made // self.every > (made - record.accumulation) // self.every
         if due or stop.agreed or stop.save_agreed:
             self.saver.save()
+            self.journal.offer_results()
             if stop.save_agreed:
                 self.journal.console.say(f"saved at step {record.steps_done} of epoch {record.epoch + 1}")
             stop.save_agreed = False
