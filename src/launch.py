@@ -22,6 +22,7 @@ from src.platform import nodes as several_nodes
 from src.platform.cluster import reserve_port
 from src.platform.nodes import Nodes
 from src.platform.object_storage import is_url
+from src.platform.signals import ignore_save_requests
 from src.platform.supervisor import Outcome, Process, supervise
 from src.weights import resume
 
@@ -32,6 +33,7 @@ __all__ = ["describe", "main", "make_plan", "reserve_port"]
 
 def main(argv: Sequence[str]) -> int:
     """Run `runner` with these arguments; returns its exit code."""
+    ignore_save_requests()  # until there are ranks to pass them on to
     try:
         return _run(list(argv))
     except SuiteError as error:

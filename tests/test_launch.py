@@ -392,6 +392,21 @@ class TestEnds:
         assert err == f"runner: stopped by {number.name}\n"
         assert stage.survivors() == []
 
+    def test_a_wish_to_save_that_nobody_can_hear_yet_kills_nothing(self, stage: Stage) -> None:
+        started = stage.start(FOREVER, FOREVER)
+        stage.ready(2)
+        started.send_signal(signal.SIGUSR1)
+        time.sleep(0.3)
+        started.send_signal(signal.SIGTERM)
+        out, err = started.communicate(timeout=20)
+        assert (started.returncode, out, err) == (143, "rank 0 tidied up\n", "runner: stopped by SIGTERM\n")
+
+    def test_a_wish_to_save_before_ranks_are_started_kills_nothing(self) -> None:
+        program = "import os, signal, sys; from src import launch\n"
+        program += "launch._run = lambda argv: os.kill(os.getpid(), signal.SIGUSR1) or 5\n"
+        program += "sys.exit(launch.main([]))"
+        assert subprocess.run([sys.executable, "-c", program], cwd=SUITE).returncode == 5
+
     def test_a_killed_runner_leaves_nothing_behind(self, stage: Stage) -> None:
         started = stage.start(FOREVER, FOREVER)
         stage.ready(2)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Callable, List, Mapping, Optional
 
 from src.platform import environment, pulse
+from src.platform.signals import ignore_save_requests
 
 TAIL_LINES = 15
 _NOISE = ("[INFO]", "[WARNING]")  # how MindSpore's own lines begin
@@ -57,7 +58,7 @@ class Child:
             stdout=self._log,
             stderr=subprocess.STDOUT if self._log else None,
             start_new_session=True,
-            preexec_fn=_die_with(os.getpid()),
+            preexec_fn=_beginning(os.getpid()),
         )
 
     @property
@@ -97,13 +98,17 @@ class Child:
         return [line for line in lines if not line.startswith(_NOISE)][-num_lines:]
 
 
-def _die_with(parent: int) -> Callable[[], None]:
-    """What a child does before it becomes its command: ask to be killed when `parent` dies."""
+def _beginning(parent: int) -> Callable[[], None]:
+    """What a child does before it becomes its command: ask to be killed when `parent` dies.
+
+    And not to be killed by SIGUSR1: a batch system may send it to all processes of a job.
+    """
     prctl = ctypes.CDLL(None).prctl  # loaded here, because little is safe between fork and exec
 
-    def ask() -> None:
+    def begin() -> None:
+        ignore_save_requests()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
 
-    return ask
+    return begin

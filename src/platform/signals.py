@@ -5,6 +5,13 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+SAVE = signal.SIGUSR1  # asks to save now, and to go on
+
+
+def ignore_save_requests() -> None:
+    """For a process with nothing to save, or not yet: SIGUSR1 would kill it. Its children inherit that."""
+    signal.signal(SAVE, signal.SIG_IGN)
+
 
 class StopFlag:
     """To stop, by SIGTERM and Ctrl-C (a second signal ends the process at once); to save now, by SIGUSR1.
@@ -25,7 +32,7 @@ class StopFlag:
     def install(self) -> StopFlag:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
-        signal.signal(signal.SIGUSR1, self._note_save)
+        signal.signal(SAVE, self._note_save)
         return self
 
     def _note_save(self, number: int, frame: Any) -> None:

@@ -11,6 +11,8 @@ from typing import Callable, Dict, Iterator, List, Optional
 
 from src.errors import SuiteError
 from src.platform.child import Child, Process
+from src.platform.pulse import Phase
+from src.platform.signals import SAVE
 
 POLL_S = 0.05
 FAILURE_GRACE_S = 5.0  # a rank blocked in a collective never answers SIGTERM: its Python handler cannot run
@@ -40,11 +42,12 @@ def supervise(
     """Start the processes of `plan` and stay until none is left.
 
     A process that fails ends the others (SIGTERM, then SIGKILL). The first SIGTERM, SIGINT or SIGHUP to the
-    supervisor is passed on as one SIGTERM to each process but the services; the second one kills.
+    supervisor is passed on as one SIGTERM to each process but the services; the second one kills. SIGUSR1 is
+    passed on to one rank, as soon as that can save.
     Raises SuiteError if a process cannot be started.
     """
     family = _Family(plan, failure_grace_s, stop_grace_s)
-    with _signals_to(family.on_signal):
+    with _signals_to(family.on_signal, family.on_save_request):
         try:
             for process in plan:
                 family.start(process)
@@ -65,6 +68,7 @@ class _Family:
         self.culprit: Optional[Child] = None
         self.received: Optional[int] = None
         self.forwarded = False
+        self.save_asked = False
         self.deadline: Optional[float] = None
         self.killed: List[str] = []
 
@@ -80,6 +84,9 @@ class _Family:
         self._allow(0.0 if self.received is not None else self.stop_grace_s)
         self.received = self.received or number
 
+    def on_save_request(self) -> None:
+        self.save_asked = True
+
     def finished(self) -> bool:
         """Take note of what has happened and act on it; whether all but the services have ended."""
         for child in self.children:
@@ -87,6 +94,8 @@ class _Family:
         if self.received is not None and not self.forwarded:
             self.forwarded = True
             self._terminate()
+        if self.save_asked:
+            self._pass_on_save_request()
         self._look_for_culprit()
         running = [child for child in self.children if child.alive and not child.process.service]
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -111,6 +120,14 @@ class _Family:
             self._allow(self.failure_grace_s)
         elif (self.culprit.code or 0) < 0:
             self._allow(self.failure_grace_s)  # it cannot take part in an agreement to stop any more
+
+    def _pass_on_save_request(self) -> None:
+        """To one rank: all do what any of them was asked. Kept until it has joined, and can hear it."""
+        for child in self.children:
+            if child.alive and Phase.JOINED <= child.sign.phase < Phase.LEAVING:
+                child.signal(SAVE)
+                self.save_asked = False
+                return
 
     def _terminate(self) -> None:
         for child in self.children:
@@ -163,12 +180,12 @@ def _exit_code(code: int) -> int:
 
 
 @contextlib.contextmanager
-def _signals_to(receive: Callable[[int], None]) -> Iterator[None]:
-    """Call `receive` with the number of a signal that asks to stop; an ignored SIGHUP (nohup) stays so."""
-    before: Dict[signal.Signals, object] = {}
+def _signals_to(stop: Callable[[int], None], save: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` with the number of a signal that asks to stop; an ignored SIGHUP (nohup) stays so."""
+    before: Dict[signal.Signals, object] = {SAVE: signal.signal(SAVE, lambda *_: save())}
     for number in FORWARDED:
         if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
-            before[number] = signal.signal(number, lambda received, _: receive(received))
+            before[number] = signal.signal(number, lambda received, _: stop(received))
     try:
         yield
     finally:

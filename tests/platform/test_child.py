@@ -73,3 +73,8 @@ def test_the_terminals_interrupt_reaches_only_the_supervisor() -> None:
     assert output == "told once\n"
     assert supervisor.returncode == 128 + signal.SIGINT
     assert gone(pid)
+
+
+def test_a_wish_to_save_does_not_kill_what_cannot_save() -> None:
+    supervisor = start("import os, signal, sys; os.kill(os.getpid(), signal.SIGUSR1); sys.exit(3)")
+    assert supervisor.wait(timeout=10) == 3

@@ -186,3 +186,32 @@ def test_a_process_that_cannot_start_ends_the_others(tmp_path: Path) -> None:
     with pytest.raises(SuiteError, match=r"rank 1 cannot be started: .*no such program"):
         supervise([process("a", FOREVER, tmp_path), missing])
     assert alive(tmp_path) == []
+
+
+JOINS_LATE = """
+import signal, time
+from src.platform.pulse import Phase, give
+give(Phase.JOINING); print("joining", flush=True)
+def save(number, frame): print("saving", flush=True)
+while not os.path.exists({asked!r}): time.sleep(0.02)
+time.sleep(0.3)
+signal.signal(signal.SIGUSR1, save)
+give(Phase.JOINED)
+end = time.monotonic() + {seconds}
+while time.monotonic() < end: time.sleep(0.02)
+"""
+
+
+def test_a_wish_to_save_goes_to_one_rank_once_that_can_hear_it(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+
+    def ask() -> None:
+        os.kill(os.getpid(), signal.SIGUSR1)
+        asked.touch()
+
+    when(wrote(tmp_path / "a.log", "joining"), ask)
+    program = JOINS_LATE.format(asked=str(asked), seconds=1)
+    plan = [process("a", program, tmp_path), process("b", program, tmp_path)]
+    assert supervise(plan) == Outcome(0, all_well=True)
+    logs = [(tmp_path / f"{name}.log").read_text() for name in ("a", "b")]
+    assert sorted(logs) == ["joining\n", "joining\nsaving\n"]
