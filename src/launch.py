@@ -20,6 +20,7 @@ from src.errors import INTERRUPTED_SIGINT, OptionError, SuiteError
 from src.platform import binding, environment, modelarts
 from src.platform import nodes as several_nodes
 from src.platform.cluster import reserve_port
+from src.platform.hanging import START_HANG_S
 from src.platform.nodes import Nodes
 from src.platform.object_storage import is_url
 from src.platform.signals import ignore_save_requests
@@ -84,7 +85,13 @@ def _run_here(
         # The report is written where rank 0 is.
         ending = Ending.expected(config, device, nodes.size, prepared, argv) if nodes.is_first else None
         try:
-            outcome = supervise(plan, stop_grace_s=config.launch.grace)
+            hang_s = config.launch.hang_timeout
+            outcome = supervise(
+                plan,
+                stop_grace_s=config.launch.grace,
+                start_hang_s=START_HANG_S if hang_s else 0.0,
+                hang_s=hang_s,
+            )
         except SuiteError as error:  # a process could not be started
             outcome = Outcome(error.exit_code, str(error), unfinished=True)
     return _conclude(ending, outcome)

@@ -10,7 +10,7 @@ from pathlib import Path
 from src.config import Config, Data
 from src.data.manifest import FILE_NAME, read_manifest
 from src.errors import RESULTS_NOT_SENT, DataError, OptionError
-from src.platform import marks, modelarts
+from src.platform import marks, modelarts, pulse
 from src.platform.object_storage import Storage, is_url, join, open_storage
 from src.platform.results import FINAL_LIMIT_S, SIGNALLED_LIMIT_S, KeptHere, Results
 
@@ -43,12 +43,14 @@ def stage(config: Config, copies: bool, writes: bool) -> Staged:
     urls = [url for url in (_data_url(config), config.platform.train_url) if is_url(url)]
     if not urls:
         return Staged(local, notices=notices)
+    pulse.give(pulse.Phase.STAGING)
     scratch = modelarts.scratch_folder(config.platform.scratch)
     folder = modelarts.attempt_folder(scratch)
     if not copies:
         marks.wait(folder, MARK)
     elif not marks.is_done(folder, MARK):
         _copy_for_the_node(config, local, folder)
+    pulse.give(pulse.Phase.STARTING)
     results: Results = KeptHere()
     train_url = config.platform.train_url
     if writes and train_url is not None and is_url(train_url):

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from src import cli
+from src.platform.supervisor import Outcome
 from src.report.report import Report
 from src.weights import checkpoint
 
@@ -130,6 +131,7 @@ class TestRefusals:
             (("-n", "-3"), "-n/--num-devices is -3; it must be at least 1"),
             (("-n", "two"), "'two'"),
             (("--grace", "0"), "--grace is 0.0; it must be > 0"),
+            (("--hang-timeout", "-1"), "--hang-timeout is -1.0; it must be >= 0"),
             (("-n", "100000"), f"-n/--num-devices is 100000, but {len(os.sched_getaffinity(0))} core"),
             (("--device-target", "Ascend"), "--device-target Ascend: there is none on this machine"),
             (
@@ -379,6 +381,37 @@ class TestEnds:
         started = stage.start("sys.exit(4)")
         _, err = started.communicate(timeout=20)
         assert (started.returncode, err) == (4, "runner: rank 0 ended with code 4\n")
+
+    @pytest.mark.slow
+    def test_ranks_that_hang_in_start_up_end_the_run_within_ten_seconds(self, stage: Stage) -> None:
+        started = stage.start(FOREVER, f"time.sleep(0.5)\n{FOREVER}")
+        stage.ready(2)
+        begin = time.monotonic()
+        _, err = started.communicate(timeout=20)
+        assert time.monotonic() - begin < 10
+        assert started.returncode == 1
+        assert err.startswith("runner: rank 0 hangs in start-up: no processor time, input or output for 7 s")
+        assert stage.survivors() == []
+        status, reason = self.status(stage)
+        assert (status, reason) == ("failed", err[len("runner: ") :].strip())
+
+    @pytest.mark.parametrize(
+        ("words", "limits"),
+        [((), (7.0, 1800.0)), (("--hang-timeout", "20"), (7.0, 20.0)), (("--hang-timeout", "0"), (0.0, 0.0))],
+    )
+    def test_how_long_ranks_may_hang(
+        self,
+        words: "tuple[str, ...]",
+        limits: "tuple[float, float]",
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        from src import launch
+
+        given: Dict[str, float] = {}
+        monkeypatch.setattr(launch, "supervise", lambda plan, **limits: given.update(limits) or Outcome(0))
+        assert launch.main([*SMALL, "--workspace", str(tmp_path), *words]) == 0
+        assert (given["start_hang_s"], given["hang_s"]) == limits
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
     def test_a_signal_to_the_runner(self, number: signal.Signals, code: int, stage: Stage) -> None:

@@ -18,8 +18,9 @@ import pytest
 from src import cli, staging
 from src.config import Config
 from src.errors import DataError, OptionError, SuiteError
-from src.platform import marks, modelarts
+from src.platform import marks, modelarts, pulse
 from src.platform.object_storage import Storage, is_url, open_storage, retry
+from src.platform.pulse import Phase
 from src.platform.results import Results
 from tests.support import ROOT, command
 
@@ -177,6 +178,20 @@ class TestMarks:
 
         marks.wait(tmp_path, "staged", sleep=sleep)
         assert len(slept) == 3
+
+    def test_neither_waiting_nor_copying_is_taken_for_a_hang(self, bucket, tmp_path, monkeypatch):
+        signs: list[Phase] = []
+        monkeypatch.setattr(pulse, "give", signs.append)
+        with mock.patch.object(marks, "is_done", side_effect=[False, False, True]):
+            marks.wait(tmp_path, "staged", sleep=lambda seconds: None)
+        assert signs == [Phase.STAGING] * 2
+        signs.clear()
+        monkeypatch.setattr(
+            staging, "_copy_for_the_node", lambda *_: signs.append(Phase.SAVING)
+        )  # stands for copying
+        config = parse("--data_url", f"obs://{bucket.folder.name}/data", "--scratch", tmp_path)
+        staging.stage(config, copies=True, writes=True)
+        assert signs == [Phase.STAGING, Phase.SAVING, Phase.STARTING]
 
     def test_failure_is_passed_on(self, tmp_path):
         marks.leave(tmp_path, "staged", "403 forbidden")

@@ -25,5 +25,7 @@ def processes(config: Config) -> None:
     )
     port = launch.master_port
     refuse(port is not None and not 0 < port < 2**16, f"--master-port is {port}; it must be in 1..65535")
+    hang = launch.hang_timeout
+    refuse(not 0 <= hang < math.inf, f"--hang-timeout is {hang}; it must be >= 0 (seconds; 0: never)")
     grace = launch.grace
     refuse(not 0 < grace < math.inf, f"--grace is {grace}; it must be > 0 (seconds)")

@@ -10,6 +10,7 @@ import dataclasses
 import os
 import signal
 import subprocess
+import time
 from pathlib import Path
 from typing import BinaryIO, Callable, List, Mapping, Optional
 
@@ -17,6 +18,8 @@ from src.platform import environment, pulse
 from src.platform.signals import ignore_save_requests
 
 TAIL_LINES = 15
+STACK_LINES = 60
+STACKS_WAIT_S, STACKS_POLL_S = 0.5, 0.1
 _NOISE = ("[INFO]", "[WARNING]")  # how MindSpore's own lines begin
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
@@ -62,6 +65,10 @@ class Child:
         )
 
     @property
+    def pid(self) -> int:
+        return self._popen.pid
+
+    @property
     def alive(self) -> bool:
         return self.code is None
 
@@ -89,13 +96,34 @@ class Child:
             self.signal_session(signal.SIGKILL)
             self.code = self._popen.wait()
 
+    def stacks(self, num_lines: int = STACK_LINES) -> List[str]:
+        """Where its Python threads are, as it writes to its log when asked; without a log, to the console.
+
+        Nothing if it is too early in its start to be asked: that would kill it.
+        """
+        if not self.alive or self.sign.phase is pulse.Phase.SILENT:
+            return []
+        begin, length = (self._log.seek(0, os.SEEK_END) if self._log else 0), -1
+        self.signal(pulse.STACKS_SIGNAL)
+        self.signal(signal.SIGCONT)  # a stopped process does not answer
+        for _ in range(int(STACKS_WAIT_S / STACKS_POLL_S)):
+            time.sleep(STACKS_POLL_S)
+            end = self._log.seek(0, os.SEEK_END) if self._log else 0
+            if end == length > begin:
+                break  # there is something, and no more is coming
+            length = end
+        return self._lines(begin)[-num_lines:]
+
     def tail(self, num_lines: int = TAIL_LINES) -> List[str]:
         """The last lines that it wrote to its log in this run."""
+        return self._lines(self._log_start)[-num_lines:] if self._log else []
+
+    def _lines(self, begin: int) -> List[str]:
         if self._log is None:
             return []
-        self._log.seek(self._log_start)
+        self._log.seek(begin)
         lines = self._log.read().decode("utf-8", "replace").splitlines()
-        return [line for line in lines if not line.startswith(_NOISE)][-num_lines:]
+        return [line for line in lines if not line.startswith(_NOISE)]
 
 
 def _beginning(parent: int) -> Callable[[], None]:

@@ -125,6 +125,7 @@ def init(device: str) -> World:
     from mindspore import communication
 
     place = environment.this_rank()
+    pulse.give(pulse.Phase.OPENING)  # an accelerator may take its time
     ms.set_context(mode=ms.GRAPH_MODE)
     if device == "CPU":
         ms.set_device("CPU")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Callable
 
 from src.errors import SuiteError
+from src.platform import pulse
 
 WAIT_LIMIT_S = 6000.0  # four times what ImageNet's 150 GB take at 100 MB/s
 POLL_S = 0.5
@@ -51,4 +52,5 @@ def wait(
                 f"no {folder / name} after {limit_s:.0f} s: local rank 0 copies for its node, "
                 "but was not started, or by another parent (then give all of them the same SUITE_ATTEMPT)"
             )
+        pulse.give(pulse.Phase.STAGING)
         sleep(POLL_S)

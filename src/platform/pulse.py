@@ -26,17 +26,21 @@ class Phase(enum.IntEnum):
 
     SILENT = 0
     STARTING = 1
-    JOINING = 2  # waiting for the other ranks
-    JOINED = 3
-    COMPILING = 4
-    TRAINING = 5
-    VALIDATING = 6
-    SAVING = 7
-    LEAVING = 8
-    FAILING = 9
+    STAGING = 2  # bringing data, or waiting for the rank that does
+    OPENING = 3  # the device
+    JOINING = 4  # waiting for the other ranks
+    JOINED = 5
+    COMPILING = 6
+    TRAINING = 7
+    VALIDATING = 8
+    SAVING = 9
+    LEAVING = 10
+    FAILING = 11
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return {Phase.STAGING: "bringing data", Phase.OPENING: "opening the device"}.get(
+            self, self.name.lower()
+        )
 
 
 class Sign(NamedTuple):

@@ -11,10 +11,12 @@ from typing import Callable, Dict, Iterator, List, Optional
 
 from src.errors import SuiteError
 from src.platform.child import Child, Process
+from src.platform.hanging import START_HANG_S, Watch
 from src.platform.pulse import Phase
 from src.platform.signals import SAVE
 
 POLL_S = 0.05
+UNBEGUN_GRACE_S = 0.5  # before all have joined there is nothing to save
 FAILURE_GRACE_S = 5.0  # a rank blocked in a collective never answers SIGTERM: its Python handler cannot run
 STOP_GRACE_S = 60.0  # to end a step, agree on stopping, and write checkpoint and report
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -37,16 +39,21 @@ class Outcome:
 
 
 def supervise(
-    plan: List[Process], failure_grace_s: float = FAILURE_GRACE_S, stop_grace_s: float = STOP_GRACE_S
+    plan: List[Process],
+    failure_grace_s: float = FAILURE_GRACE_S,
+    stop_grace_s: float = STOP_GRACE_S,
+    start_hang_s: float = START_HANG_S,
+    hang_s: float = 0.0,
 ) -> Outcome:
     """Start the processes of `plan` and stay until none is left.
 
-    A process that fails ends the others (SIGTERM, then SIGKILL). The first SIGTERM, SIGINT or SIGHUP to the
-    supervisor is passed on as one SIGTERM to each process but the services; the second one kills. SIGUSR1 is
-    passed on to one rank, as soon as that can save.
+    A process that fails ends the others (SIGTERM, then SIGKILL), and so does a rank that hangs in start-up
+    for `start_hang_s`, or all anywhere for `hang_s`; 0 is no limit (src/platform/hanging.py). The first
+    SIGTERM, SIGINT or SIGHUP to the supervisor is passed on as one SIGTERM to each process but the services;
+    the second one kills. SIGUSR1 is passed on to one rank, as soon as that can save.
     Raises SuiteError if a process cannot be started.
     """
-    family = _Family(plan, failure_grace_s, stop_grace_s)
+    family = _Family(plan, failure_grace_s, stop_grace_s, Watch(start_hang_s, hang_s))
     with _signals_to(family.on_signal, family.on_save_request):
         try:
             for process in plan:
@@ -61,11 +68,14 @@ def supervise(
 class _Family:
     """The started processes and what has happened to them so far."""
 
-    def __init__(self, plan: List[Process], failure_grace_s: float, stop_grace_s: float) -> None:
-        self.plan = plan
+    def __init__(
+        self, plan: List[Process], failure_grace_s: float, stop_grace_s: float, watch: Watch
+    ) -> None:
+        self.plan, self.watch = plan, watch
         self.failure_grace_s, self.stop_grace_s = failure_grace_s, stop_grace_s
         self.children: List[Child] = []
         self.culprit: Optional[Child] = None
+        self.hang: List[str] = []  # what is told of it
         self.received: Optional[int] = None
         self.forwarded = False
         self.save_asked = False
@@ -97,6 +107,7 @@ class _Family:
         if self.save_asked:
             self._pass_on_save_request()
         self._look_for_culprit()
+        self._look_for_hang()
         running = [child for child in self.children if child.alive and not child.process.service]
         if self.deadline is not None and time.monotonic() > self.deadline:
             for child in running:
@@ -120,6 +131,23 @@ class _Family:
             self._allow(self.failure_grace_s)
         elif (self.culprit.code or 0) < 0:
             self._allow(self.failure_grace_s)  # it cannot take part in an agreement to stop any more
+
+    def _look_for_hang(self) -> None:
+        if self.culprit is not None or self.received is not None:
+            return
+        ranks = [child for child in self.children if child.alive and not child.process.service]
+        hang = self.watch.find(ranks)
+        if hang is None:
+            return
+        stacks = {child: child.stacks() for child in ranks if child is hang.child or not hang.in_start}
+        lines, log = stacks[hang.child], hang.child.process.log
+        where = f"; its Python stacks, as in {log}:" if lines else ""
+        if log is None and hang.child.sign.number:
+            where = "; its Python stacks are above"
+        self.hang = [hang.sentence + where, *lines]
+        self.culprit = hang.child
+        self._terminate()
+        self._allow(UNBEGUN_GRACE_S if hang.in_start else self.failure_grace_s)
 
     def _pass_on_save_request(self) -> None:
         """To one rank: all do what any of them was asked. Kept until it has joined, and can hear it."""
@@ -160,6 +188,8 @@ class _Family:
             return Outcome(128 + self.received, told, died, interrupted=True, all_well=self._all_well())
         if self.culprit is None:
             return Outcome(0, all_well=self._all_well())
+        if self.hang:
+            return Outcome(1, "\n".join(self.hang), unfinished=True)
         lines = [f"{self.culprit.process.name} {_ending(self.culprit.code or 0)}", *self.culprit.tail()]
         if len(lines) > 1:
             lines[0] += f"; the end of {self.culprit.process.log}:"

@@ -91,10 +91,18 @@ def test_a_process_tells_its_stacks_when_asked(tmp_path: Path) -> None:
     end = time.monotonic() + 20
     while not found.sign.number and time.monotonic() < end:
         time.sleep(0.01)
-    found.signal(pulse.STACKS_SIGNAL)
-    while "stuck" not in (tmp_path / "log").read_text() and time.monotonic() < end:
-        time.sleep(0.01)
+    stacks = found.stacks()
     found.poll()
     assert found.alive
     found.kill()
-    assert any("in stuck" in line for line in found.tail(40))
+    assert any("in stuck" in line for line in stacks)
+    assert found.stacks() == []
+
+
+def test_a_process_that_cannot_tell_them_yet_is_not_asked(tmp_path: Path) -> None:
+    found = child("import time; time.sleep(60)", tmp_path)
+    assert found.stacks() == []
+    time.sleep(0.2)
+    found.poll()
+    assert found.alive
+    found.kill()
