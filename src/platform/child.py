@@ -45,6 +45,7 @@ class Child:
     def __init__(self, process: Process) -> None:
         self.process = process
         self.code: Optional[int] = None  # as subprocess counts: -n is death by signal n
+        self.ended_at: Optional[float] = None  # when that was noticed, on the monotonic clock
         self._log: Optional[BinaryIO] = None
         if process.log is not None:
             process.log.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +82,7 @@ class Child:
         """Notice an end; before the process is reaped, kill what it left behind in its session."""
         if self.alive and os.waitid(os.P_PID, self._popen.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             self.signal_session(signal.SIGKILL)
-            self.code = self._popen.wait()
+            self._reap()
 
     def signal(self, number: int) -> None:
         if self.alive:
@@ -94,7 +95,10 @@ class Child:
     def kill(self) -> None:
         if self.alive:
             self.signal_session(signal.SIGKILL)
-            self.code = self._popen.wait()
+            self._reap()
+
+    def _reap(self) -> None:
+        self.code, self.ended_at = self._popen.wait(), time.monotonic()
 
     def stacks(self, num_lines: int = STACK_LINES) -> List[str]:
         """Where its Python threads are, as it writes to its log when asked; without a log, to the console.

@@ -10,6 +10,7 @@ import time
 from typing import Callable, Dict, Iterator, List, Optional
 
 from src.errors import SuiteError
+from src.platform import culprit as culprits
 from src.platform.child import Child, Process
 from src.platform.hanging import START_HANG_S, Watch
 from src.platform.pulse import Phase
@@ -75,6 +76,7 @@ class _Family:
         self.failure_grace_s, self.stop_grace_s = failure_grace_s, stop_grace_s
         self.children: List[Child] = []
         self.culprit: Optional[Child] = None
+        self.culprit_ended = False  # before the others were asked to
         self.hang: List[str] = []  # what is told of it
         self.received: Optional[int] = None
         self.forwarded = False
@@ -123,9 +125,9 @@ class _Family:
         ]
         if self.culprit is not None or not failed:
             return
-        self.culprit = min(
-            failed, key=lambda child: child.code or 0
-        )  # a death by signal explains the others' ends
+        failing = [child for child in self.children if child.alive and culprits.is_failing(child)]
+        self.culprit = culprits.first_to_fail([*failed, *failing])
+        self.culprit_ended = not self.culprit.alive
         if self.received is None:
             self._terminate()
             self._allow(self.failure_grace_s)
@@ -159,7 +161,7 @@ class _Family:
 
     def _terminate(self) -> None:
         for child in self.children:
-            if not child.process.service:
+            if not child.process.service and not culprits.is_failing(child):  # that ends by itself
                 child.signal(signal.SIGTERM)
 
     def _allow(self, seconds: float) -> None:
@@ -190,23 +192,10 @@ class _Family:
             return Outcome(0, all_well=self._all_well())
         if self.hang:
             return Outcome(1, "\n".join(self.hang), unfinished=True)
-        lines = [f"{self.culprit.process.name} {_ending(self.culprit.code or 0)}", *self.culprit.tail()]
-        if len(lines) > 1:
-            lines[0] += f"; the end of {self.culprit.process.log}:"
-        return Outcome(_exit_code(self.culprit.code or 0), "\n".join(lines), unfinished=True)
-
-
-def _ending(code: int) -> str:
-    if code >= 0:
-        return f"ended with code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"
-
-
-def _exit_code(code: int) -> int:
-    return code if code >= 0 else 128 - code
+        code = self.culprit.code or 0
+        was_ended = not self.culprit_ended and code < 0
+        told = "\n".join(culprits.told(self.culprit, was_ended))
+        return Outcome(1 if was_ended else culprits.exit_code(code), told, unfinished=True)
 
 
 @contextlib.contextmanager
