@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,17 @@ def command(
     """Run a command of the suite: its script's name, then arguments."""
     argv = [sys.executable, str(ROOT / str(words[0])), *map(str, words[1:])]
     return subprocess.run(argv, cwd=cwd, capture_output=True, text=True, timeout=timeout)
+
+
+@contextlib.contextmanager
+def files_of_at_most(num_bytes: int) -> Iterator[None]:
+    """Let this process's writes beyond so many bytes of a file fail, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def shared_data(name: str) -> Path:

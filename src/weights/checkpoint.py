@@ -78,15 +78,19 @@ def nonfinite(tensors: Mapping[str, np.ndarray]) -> list[str]:
 def save(path: Path, tensors: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
     """Write beside `path`, flush, read back, then rename: the old file lasts until the new one is whole.
 
-    Raises CheckpointError when the disk does not hold what was written.
+    Raises CheckpointError when the disk does not take or hold what was written.
     """
+    from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
     path = Path(path)
     checksum = digest(tensors)
     record = {"format": FORMAT, "format_version": FORMAT_VERSION, "sha256": checksum, **meta}
     with _replacing(path) as beside:
-        save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
+        try:
+            save_file(dict(tensors), str(beside), metadata={"record": json.dumps(record, allow_nan=False)})
+        except SafetensorError as error:  # its own, also where the disk is full
+            raise CheckpointError(f"{path} could not be written: {error}") from error
         beside.chmod(0o666 & ~_umask())  # the library writes files that only their owner can read
         _flush(beside)
         if digest(_read_safetensors(beside)[0]) != checksum:

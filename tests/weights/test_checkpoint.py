@@ -11,6 +11,7 @@ import pytest
 from src.errors import CheckpointError
 from src.weights import checkpoint
 from src.weights.record import network_options
+from tests.support import files_of_at_most
 
 
 def tensors() -> dict:
@@ -71,6 +72,15 @@ def test_damage_is_noticed_and_named(tmp_path, damage):
     path.write_bytes({"flip": content, "cut": content[: len(content) // 2], "empty": b""}[damage])
     with pytest.raises(CheckpointError, match=r"a\.safetensors"):
         checkpoint.read(path)
+
+
+def test_a_disk_that_fills_up_while_the_tensors_are_written_is_told_in_a_sentence(tmp_path):
+    path = tmp_path / "model.safetensors"
+    checkpoint.save(path, tensors(), {"epochs_done": 1})
+    with files_of_at_most(200), pytest.raises(CheckpointError, match=r"could not be written: .*too large"):
+        checkpoint.save(path, tensors(), {"epochs_done": 2})
+    assert checkpoint.read(path).meta["epochs_done"] == 1
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_missing_file_is_named(tmp_path):
