@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Callable, List, Optional, Tuple
 
 from src import preflight
 from src.config import RunnerConfig
+from src.errors import SuiteError
 from src.platform import machine
 from src.weights import resume
 
@@ -50,15 +51,18 @@ class Ending:
         return _version(self.path) != self.before and load(self.path)["status"] == "completed"
 
     def write(self, status: str, reason: str) -> None:
-        """Record the end unless a rank has done so."""
-        from src.report.report import STATUSES, mark_ended
+        """Record the end unless a rank has done so. Raises SuiteError if the disk does not take it."""
+        from src.report.report import STATUSES, load, mark_ended
 
         if _version(self.path) != self.before:
-            mark_ended(self.path, status, reason)
+            written = mark_ended(self.path, status, reason) or load(self.path)["status"] != "running"
         elif self.continues:
-            mark_ended(self.path, status, reason, left_as=STATUSES)
+            written = mark_ended(self.path, status, reason, left_as=STATUSES)
         else:
             self.start().finish(status, reason)
+            written = True
+        if not written:
+            raise SuiteError(f"the report {self.path} could not be given this end, and still tells of a run")
 
 
 def _version(path: Path) -> Optional[Tuple[int, int]]:

@@ -54,7 +54,7 @@ LAYERS = {
     "staging": {"config", "data", "errors", "platform"},
     "job": {"config", "data", "platform", "report", "weights"},
     "launch": {"ending", "cli", "config", "errors", "platform", "preflight", "report", "staging", "weights"},
-    "ending": {"config", "data", "platform", "preflight", "report", "weights"},
+    "ending": {"config", "data", "errors", "platform", "preflight", "report", "weights"},
     "run": {
         "cli",
         "config",
