@@ -89,7 +89,7 @@ class Launch:
     grace: float = 60.0
     """seconds that ranks have to save and end after SIGTERM or Ctrl-C; a second signal ends at once"""
     hang_timeout: float = 1800.0
-    """end the run when no rank has given a sign of life or used the processor for so many seconds; one that
+    """end the run when for so many seconds no rank has given a sign of life or kept a core busy; one that
     hangs in start-up ends it within 10 s. 0: wait for ever in both cases"""
     dry_run: bool = False
     """print the resolved configuration and the commands; start nothing"""

@@ -4,8 +4,8 @@ Two ways to hang are known:
 
 * A rank hangs in start-up, where it waits for nobody: no new sign, no processor time, no input or output, for
   a few seconds. Bringing data, opening the device and waiting for the other ranks may take their time.
-* All ranks of this node hang, at any time: no new sign and next to no processor time, for very long. One rank
-  that moves excuses the others: they may be waiting for it.
+* All ranks of this node hang, at any time: no new sign and no core kept busy, for very long. One rank that
+  moves excuses the others: they may be waiting for it.
 """
 
 import dataclasses
@@ -20,7 +20,10 @@ from src.platform.pulse import Phase, Sign
 
 START_HANG_S = 7.0  # with the time to ask for stacks and to end the others it stays below 10 s
 LOOK_S = 0.5
-IDLE_SHARE = 0.05  # of a core: threads that keep in touch with other ranks are never quite still
+MAX_STACKS = 4  # ranks
+# Of a core, what a rank may use and be idle: MindSpore's threads that keep in touch with other ranks use half
+# of one while the rank waits, or hangs (2.10 on the CPU, measured).
+IDLE_SHARE = 0.8
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WORKING = "RDt"  # runs, waits for a disk, or is held by a debugger
 STOPPED = "T"
@@ -128,9 +131,21 @@ class _Rank:
 class Hang:
     """Who hangs, and how that was seen."""
 
-    child: Child
+    children: Sequence[Child]
+    """where that cannot be told from their signs, those of which one hangs and the others wait for it"""
     sentence: str
     in_start: bool
+
+    def told(self) -> List[str]:
+        """The sentence, and where the Python threads of the first few are."""
+        lines = [self.sentence]
+        for child in self.children[:MAX_STACKS]:
+            stacks, log = child.stacks(), child.process.log
+            if stacks:
+                lines += [f"Python stacks of {child.process.name}, as in {log}:", *stacks]
+            elif log is None and child.sign.number:
+                lines.append(f"Python stacks of {child.process.name}: above")
+        return lines
 
 
 class Watch:
@@ -156,17 +171,19 @@ class Watch:
             rank.look(child, passed_s)
         for child, rank in zip(children, ranks):
             if rank.waits_for_nobody and rank.quiet_s >= self.start_limit_s:
-                return Hang(child, _in_start(child, rank), in_start=True)
+                return Hang([child], _in_start(child, rank), in_start=True)
         if ranks and all(rank.quiet_s >= self.limit_s for rank in ranks):
             return self._all(children)
         return None
 
     def _all(self, children: Sequence[Child]) -> Hang:
-        oldest = min(children, key=lambda child: child.sign.time)
+        oldest = min((child.sign for child in children), key=lambda sign: sign.time)
+        found = [child for child in children if child.sign[1:4] == oldest[1:4]]  # came no further than it
+        names = ", ".join(child.process.name for child in found)
         signs = ", ".join(f"{child.process.name} {child.sign}" for child in children)
-        whose = f" ({oldest.process.name}'s is the oldest)" if len(children) > 1 else ""
-        told = f"no sign of life and hardly any processor time for {self.limit_s:g} s; last signs: {signs}"
-        return Hang(oldest, f"{oldest.process.name} hangs: {told}{whose}", in_start=False)
+        verb = "hangs" if len(found) == 1 else "hang, or wait for the one that does"
+        told = f"no sign of life for {self.limit_s:g} s (--hang-timeout), and no core kept busy; last signs: "
+        return Hang(found, f"{names} {verb}: {told}{signs}", in_start=False)
 
 
 def _in_start(child: Child, rank: _Rank) -> str:

@@ -141,13 +141,7 @@ class _Family:
         hang = self.watch.find(ranks)
         if hang is None:
             return
-        stacks = {child: child.stacks() for child in ranks if child is hang.child or not hang.in_start}
-        lines, log = stacks[hang.child], hang.child.process.log
-        where = f"; its Python stacks, as in {log}:" if lines else ""
-        if log is None and hang.child.sign.number:
-            where = "; its Python stacks are above"
-        self.hang = [hang.sentence + where, *lines]
-        self.culprit = hang.child
+        self.culprit, self.hang = hang.children[0], hang.told()
         self._terminate()
         self._allow(UNBEGUN_GRACE_S if hang.in_start else self.failure_grace_s)
 

@@ -66,7 +66,8 @@ def test_a_rank_that_hangs_in_start_up_is_told_with_its_stacks(phase: str, tmp_p
     first, *rest = outcome.message.splitlines()
     how = "a signal stopped it 1 s ago" if stops else "no processor time, input or output for 1 s"
     assert first.startswith("rank 1 hangs")
-    assert f"{how}; its last sign of life: {phase.lower()}; its Python stacks, as in {tmp_path}" in first
+    assert f"{how}; its last sign of life: {phase.lower()}" in first
+    assert rest[0] == f"Python stacks of rank 1, as in {tmp_path / 'rank_1.log'}:"
     assert any('File "<string>"' in line for line in rest)
     assert stops or any(line.endswith("in wait") for line in rest)
 
@@ -77,7 +78,7 @@ def test_a_rank_that_hangs_before_any_sign_is_not_asked(tmp_path: Path) -> None:
     assert outcome == Outcome(1, f"rank 0 hangs in start-up: {told}", unfinished=True)
 
 
-def test_all_ranks_that_hang_are_told_and_the_oldest_sign_is_named(tmp_path: Path) -> None:
+def test_all_ranks_that_hang_are_told_and_the_one_that_came_least_far_is_named(tmp_path: Path) -> None:
     sign = "give(Phase.TRAINING, 0, {})\nwait(60)"
     programs = [f"{BEGIN}wait(0.5)\n{sign.format(4)}", f"{BEGIN}{sign.format(3)}"]
     begin = time.monotonic()
@@ -86,13 +87,26 @@ def test_all_ranks_that_hang_are_told_and_the_oldest_sign_is_named(tmp_path: Pat
     first, *rest = outcome.message.splitlines()
     assert outcome.code == 1
     signs = "rank 0 training in epoch 1 after step 4, rank 1 training in epoch 1 after step 3"
-    assert first.startswith("rank 1 hangs: no sign of life and hardly any processor time for 1 s")
-    assert f"last signs: {signs} (rank 1's is the oldest)" in first
+    assert first.startswith("rank 1 hangs: no sign of life for 1 s (--hang-timeout), and no core kept busy")
+    assert first.endswith(f"last signs: {signs}")
+    assert [line for line in rest if line.startswith("Python stacks of")] == [
+        f"Python stacks of rank 1, as in {tmp_path / 'rank_1.log'}:"
+    ]
     assert any(line.endswith("in wait") for line in rest)
-    assert "in wait" in (tmp_path / "rank_0.log").read_text()  # the others' can be looked up
 
 
-def test_a_rank_that_moves_excuses_one_that_waits_for_it(tmp_path: Path) -> None:
+def test_of_ranks_that_came_as_far_none_is_accused(tmp_path: Path) -> None:
+    outcome = supervised(tmp_path, *[f"{BEGIN}give(Phase.SAVING, 0, 4)\nwait(60)"] * 2, hang_s=LIMIT_S)
+    first, *rest = outcome.message.splitlines()
+    assert first.startswith("rank 0, rank 1 hang, or wait for the one that does: no sign of life for 1 s")
+    assert len([line for line in rest if line.startswith("Python stacks of")]) == 2
+    assert len([line for line in rest if line.endswith("in wait")]) == 2
+
+
+def test_a_rank_that_moves_excuses_one_that_waits_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hanging, "IDLE_SHARE", 0.05)  # the machine may be busy with others
     waits = f"{BEGIN}give(Phase.TRAINING); wait(2.5)"
     moves = f"{BEGIN}for _ in range(10): give(Phase.COMPILING); wait(0.25)"
     works = (
@@ -101,6 +115,14 @@ def test_a_rank_that_moves_excuses_one_that_waits_for_it(tmp_path: Path) -> None
     works += "; thread.join()"
     for other in (moves, works):
         assert supervised(tmp_path, waits, other, hang_s=LIMIT_S) == Outcome(0, all_well=True)
+
+
+def test_threads_that_keep_in_touch_do_not_hide_a_hang(tmp_path: Path) -> None:
+    chatter = "threading.Thread(target=lambda: [(work(0.03), wait(0.07)) for _ in range(600)], daemon=True)"
+    outcome = supervised(
+        tmp_path, f"{BEGIN}give(Phase.TRAINING)\n{chatter}.start()\nwait(60)", hang_s=LIMIT_S
+    )
+    assert outcome.message.startswith("rank 0 hangs: ")
 
 
 def test_no_limit(tmp_path: Path) -> None:
@@ -126,7 +148,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_does_not_count(tmp_path
             clock.now += 1
             found = watch.find([child])
         assert found is not None
-        assert found.child is child
+        assert found.children == [child]
         assert clock.now < 3610
     finally:
         child.kill()
