@@ -210,6 +210,8 @@ def _prepare_workspace(config: RunnerConfig, plan: List[Process], argv: List[str
     now = datetime.datetime.now().astimezone().isoformat(timespec="seconds")
     try:
         workspace.mkdir(parents=True, exist_ok=True)
+        if not os.access(workspace, os.W_OK | os.X_OK):
+            raise OptionError(f"--workspace {workspace} cannot be written: it is read-only")
         if move_aside:
             print(f"runner: the files of the earlier run are now in {resume.move_aside(config)}")
         for log in (process.log for process in plan if process.log is not None):
