@@ -55,7 +55,9 @@ class Ending:
         from src.report.report import STATUSES, load, mark_ended
 
         if _version(self.path) != self.before:
-            written = mark_ended(self.path, status, reason) or load(self.path)["status"] != "running"
+            # Ranks are sent SIGTERM whatever runner was sent, so what they wrote of it is not all.
+            left_as = ("running", "interrupted") if status == "interrupted" else ("running",)
+            written = mark_ended(self.path, status, reason, left_as) or load(self.path)["status"] != "running"
         elif self.continues:
             written = mark_ended(self.path, status, reason, left_as=STATUSES)
         else:

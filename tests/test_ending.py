@@ -25,6 +25,16 @@ def running(path: Path) -> Report:
     return Report(path, **words)
 
 
+def test_the_signal_that_runner_was_sent_is_told_not_the_one_that_ranks_were(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    running(path).finish("interrupted", "stopped by SIGTERM")
+    ending = Ending(path, None, False, lambda: running(path))
+    ending.write("interrupted", "stopped by SIGINT")
+    assert json.loads(path.read_text())["status_reason"] == "stopped by SIGINT"
+    ending.write("failed", "another rank")  # what went wrong is known best by who wrote it
+    assert json.loads(path.read_text())["status"] == "interrupted"
+
+
 @pytest.mark.parametrize("continues", [False, True])
 def test_an_end_that_the_disk_does_not_take_is_told(continues: bool, tmp_path: Path) -> None:
     path = tmp_path / "report.json"
