@@ -25,7 +25,7 @@ demo: $(call ours,.demo) $(DEMO)/data/train/manifest.json  ## train on handwritt
 test: $(call ours,.dev)  ## run all tests
 	$(PY) -m pytest $(ARGS)
 
-test-deep: $(call ours,.dev)  ## run what `test` leaves out: the deepest networks, and runs of minutes
+test-deep: $(call ours,.dev)  ## run what `test` leaves out: the deepest networks, runs of minutes, all faults
 	$(PY) -m pytest -m deep $(ARGS)
 
 test-fast: $(call ours,.dev)  ## run the tests that take no training run

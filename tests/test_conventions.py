@@ -213,6 +213,8 @@ def test_tests_mirror_what_they_test():
         "test_conventions",
         "test_config",
         "test_exact_resume",
+        "test_faults",
+        "test_faults_around_ranks",
         "test_two_processes",
         "test_recipes",
         "test_several_nodes",
