@@ -55,7 +55,7 @@ def test_slow_ranks_and_those_that_wait_are_left_alone(tmp_path: Path) -> None:
     assert supervised(tmp_path, *(BEGIN + program for program in SLOW.values())) == Outcome(0, all_well=True)
 
 
-@pytest.mark.parametrize("phase", ["STARTING", "JOINING"])
+@pytest.mark.parametrize("phase", ["STARTING", pytest.param("JOINING", marks=pytest.mark.slow)])
 def test_a_rank_that_hangs_in_start_up_is_told_with_its_stacks(phase: str, tmp_path: Path) -> None:
     waits = f"{BEGIN}give(Phase.JOINING); wait(60)"
     stops = "os.kill(os.getpid(), signal.SIGSTOP)\n" if phase == "JOINING" else ""
@@ -95,6 +95,7 @@ def test_all_ranks_that_hang_are_told_and_the_one_that_came_least_far_is_named(t
     assert any(line.endswith("in wait") for line in rest)
 
 
+@pytest.mark.slow
 def test_of_ranks_that_came_as_far_none_is_accused(tmp_path: Path) -> None:
     outcome = supervised(tmp_path, *[f"{BEGIN}give(Phase.SAVING, 0, 4)\nwait(60)"] * 2, hang_s=LIMIT_S)
     first, *rest = outcome.message.splitlines()
@@ -103,6 +104,7 @@ def test_of_ranks_that_came_as_far_none_is_accused(tmp_path: Path) -> None:
     assert len([line for line in rest if line.endswith("in wait")]) == 2
 
 
+@pytest.mark.slow
 def test_a_rank_that_moves_excuses_one_that_waits_for_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_rank_that_moves_excuses_one_that_waits_for_it(
         assert supervised(tmp_path, waits, other, hang_s=LIMIT_S) == Outcome(0, all_well=True)
 
 
+@pytest.mark.slow
 def test_threads_that_keep_in_touch_do_not_hide_a_hang(tmp_path: Path) -> None:
     chatter = "threading.Thread(target=lambda: [(work(0.03), wait(0.07)) for _ in range(600)], daemon=True)"
     outcome = supervised(
@@ -125,6 +128,7 @@ def test_threads_that_keep_in_touch_do_not_hide_a_hang(tmp_path: Path) -> None:
     assert outcome.message.startswith("rank 0 hangs: ")
 
 
+@pytest.mark.slow
 def test_no_limit(tmp_path: Path) -> None:
     assert supervised(tmp_path, f"{BEGIN}wait(2)", start_hang_s=0) == Outcome(0, all_well=True)
 
@@ -154,6 +158,7 @@ def test_time_in_which_the_supervisor_itself_stood_still_does_not_count(tmp_path
         child.kill()
 
 
+@pytest.mark.slow
 def test_what_cannot_be_told_is_no_hang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hanging, "activity", lambda pid: None)
     assert supervised(tmp_path, "import time; time.sleep(2)") == Outcome(0, all_well=True)
