@@ -19,7 +19,12 @@ from typing import Sequence
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from src import cli
+try:
+    from src import cli
+except ModuleNotFoundError as error:
+    if error.name != "src":
+        raise
+    sys.exit("show_batch: run it in the suite's folder, as: python -m scripts.show_batch ...")
 from src.config import Config
 from src.data.splits import open_splits
 from src.errors import SuiteError

@@ -50,3 +50,34 @@ def test_one_batch_is_scored_without_its_filling_rows(graph_mode):
     assert top1 == (real.argmax(1) == labels[:4]).sum()
     assert top5 == 4
     assert loss == pytest.approx(entropy.sum(), rel=1e-6)
+
+
+class Batches:
+    """Stands in for a pipeline: logits as images, in batches of these sizes."""
+
+    alone, num_bad = True, 0
+
+    def __init__(self, sizes: list[int], right: list[int]) -> None:
+        from src.config import Config
+
+        self.config, self.batch_size = Config(), max(sizes)
+        self.source, self.sizes, self.right = range(sum(sizes)), sizes, right
+
+    def __iter__(self):
+        for size, right in zip(self.sizes, self.right):
+            answers = np.where(np.arange(size) < right, 0, 1)
+            yield np.eye(6, dtype=np.float32)[answers], np.zeros(size, np.int32)
+
+
+def test_accuracy_is_that_of_all_images_and_not_the_mean_of_batches(graph_mode, golden):
+    from mindspore import nn
+
+    from src.evaluate.validate import Validation
+    from src.platform.distributed import World
+
+    case = golden["metrics"]["uneven_batches"]
+    batches = Batches(case["batch_sizes"], case["counts_top1"])
+    score = Validation(nn.Identity(), batches, World(0, 1)).run()
+    assert score.num_samples == sum(case["batch_sizes"])
+    assert score.top1 == pytest.approx(case["accuracy"], rel=1e-12)
+    assert score.top1 != pytest.approx(case["trap_mean_of_batch_accuracies"], abs=0.02)

@@ -108,6 +108,15 @@ def test_a_label_smoothing_over_the_other_classes_alone_would_be_noticed():
                 np.testing.assert_allclose(trap, wanted["train_loss_smooth"], rtol=3e-5, err_msg=key)
 
 
+def test_moving_variances_fed_the_biased_variance_would_be_noticed():
+    for key, wanted in GOLDEN["static"].items():
+        norms = wanted["bn_after_one_forward"]
+        with pytest.raises(AssertionError):
+            np.testing.assert_allclose(
+                norms["running_var_norm_biased"], norms["running_var_norm"], rtol=1e-6, err_msg=key
+            )
+
+
 @pytest.mark.slow
 def test_another_epsilon_of_batch_norm_is_noticed_and_gives_what_the_independent_one_gives(graph_mode):
     key = "resnet50_v1.5@64"

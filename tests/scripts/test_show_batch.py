@@ -10,6 +10,7 @@ from PIL import Image
 
 from scripts import show_batch
 from src import cli
+from tests.support import command
 
 SIDE = 56  # enlarged twice: 112 px
 
@@ -84,6 +85,12 @@ def test_mistakes_are_one_sentence(folder, tmp_path, capsys):
     assert "8 training images" in capsys.readouterr().err
     assert show_batch.main([*words(folder), "--output", str(tmp_path / "nowhere" / "x.png")]) == 2
     assert "--output" in capsys.readouterr().err
+
+
+def test_run_by_its_path_it_says_how_to_run_it():
+    done = command("scripts/show_batch.py", "--help")
+    assert done.returncode == 1
+    assert done.stderr == "show_batch: run it in the suite's folder, as: python -m scripts.show_batch ...\n"
 
 
 def test_a_long_caption_is_shortened():
