@@ -224,6 +224,12 @@ def test_the_option_table_is_fresh():
     assert TARGET.read_text(encoding="utf-8") == render(), "run `make docs`"
 
 
+def test_the_report_table_is_fresh():
+    from scripts.report_docs import TARGET, render
+
+    assert TARGET.read_text(encoding="utf-8") == render(), "run `make docs`"
+
+
 def test_the_project_names_no_machine():
     files = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True).stdout.split()
     if not files:

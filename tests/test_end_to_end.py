@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from src.report.breakdown import breakdown
 from src.report.dllog import read_lines
 from src.weights import checkpoint
-from tests.support import ROOT, command
+from tests.support import ROOT, command, report_schema, valid_report
 
 SYNTHETIC = [
     "--data-backend",
@@ -62,7 +63,7 @@ def report(workspace: Path, name: str = "report.json") -> dict:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not strict JSON")
 
-    return json.loads((workspace / name).read_text(encoding="utf-8"), parse_constant=refuse)
+    return valid_report(json.loads((workspace / name).read_text(encoding="utf-8"), parse_constant=refuse))
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +109,21 @@ def test_the_report_tells_the_run(trained):
     assert found["environment"]["mindspore"].startswith("2.")
 
 
+def test_the_report_is_complete(trained):
+    """Every metric of the schema but those of --ema and of a loss scale, and the parts of the time."""
+    found = report(trained)
+    expected = set(report_schema()["properties"]["metrics"]["properties"])
+    metrics = found["metrics"]
+    assert expected - set(metrics) == {"val.ema_loss", "val.ema_top1", "val.ema_top5", "train.loss_scale"}
+    assert metrics["train.compile_time"][0] > metrics["train.compile_time"][1] == 0
+    for parts in zip(*(metrics[f"train.{n}_time"] for n in ("data", "compute", "other", "warmup"))):
+        assert all(part >= 0 for part in parts)
+    assert found["ranks"]["train.ips"] == [metrics["train.total_ips"][-1]]
+    spent = breakdown(metrics)
+    assert sum(spent.values()) == pytest.approx(sum(metrics["epoch_time"]), rel=0.01)
+    assert spent["everything else"] < 0.2 * sum(metrics["epoch_time"]), spent
+
+
 def test_the_dllogger_lines_tell_it_too(trained):
     lines = [line for line in read_lines(trained / "dllogger_log.log") if line["type"] == "LOG"]
     steps = [line["step"] for line in lines]
@@ -127,6 +143,8 @@ def test_the_console_speaks_to_a_person(trained):
         "epoch 2/2",
         "best top-1",
         "report.json",
+        "bound by",
+        "of the time of steady steps is waiting for data",
     ):
         assert word in text, word
     assert "\x1b[" not in text

@@ -12,23 +12,23 @@ from mindspore import nn
 
 from src.evaluate.flips import WithFlips
 from src.evaluate.metrics import EvalCell
+from src.platform.distributed import World
+from src.report.merging import merged
 from src.report.timing import StepTimes
 
 if TYPE_CHECKING:
     from src.data.pipeline import ValPipeline
-    from src.platform.distributed import World
 
 
 @dataclass(frozen=True)
 class Score:
-    """Shares of right answers (0..1), mean cross-entropy (nan if not finite), images counted, step times."""
+    """Shares of right answers (0..1), mean cross-entropy (nan if not finite), images counted."""
 
     top1: float
     top5: float
     loss: float
     num_samples: int
-    times: StepTimes
-    images_per_step: int  # of all devices that share the set
+    figures: dict[str, float | None]  # of speed and time, in the report's names
 
     def metrics(self) -> dict[str, float | None]:
         """In the report's names."""
@@ -37,7 +37,7 @@ class Score:
             "val.top1": self.top1,
             "val.top5": self.top5,
             "val.loss": loss,
-            **self.times.metrics("val", self.images_per_step),
+            **self.figures,
         }
 
 
@@ -48,13 +48,14 @@ class Validation:
         self.network = network
         self.cell = EvalCell(WithFlips(network) if pipeline.config.data.test_flips else network)
         self.pipeline, self.world = pipeline, world
-        self.images_per_step = pipeline.batch_size * (1 if pipeline.alone else world.size)
+        self.compiled = False
 
     def run(self) -> Score:
         """Score the set with the weights as they are; leaves the network in training mode if it was."""
         was_training = self.network.training
         self.cell.set_train(False)
-        sums, times, end = [0.0] * 4, StepTimes(), time.perf_counter()
+        sums, times = [0.0] * 4, StepTimes()
+        begun = end = time.perf_counter()
         for images, labels in self.pipeline:
             begin = time.perf_counter()
             counts = self.cell(ms.Tensor(images), ms.Tensor(labels)).asnumpy()
@@ -68,4 +69,13 @@ class Validation:
         top1, top5, loss, count, num_bad = sums
         num_images = len(self.pipeline.source)
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"
-        return Score(top1 / count, top5 / count, loss / count, int(count), times, self.images_per_step)
+        figures = self._figures(times)
+        figures["val.time"] = time.perf_counter() - begun
+        return Score(top1 / count, top5 / count, loss / count, int(count), figures)
+
+    def _figures(self, times: StepTimes) -> dict[str, float | None]:
+        """Speed of all devices, and where the time went."""
+        world = World() if self.pipeline.alone else self.world
+        figures, _ = merged(times, "val", self.pipeline.batch_size, world.gather)
+        first, self.compiled = not self.compiled, True
+        return {**figures, "val.compile_time": times.compile_s if first else 0.0}

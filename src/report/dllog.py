@@ -19,14 +19,17 @@ _LOSS = {"unit": "", "format": ":.5f"}
 _SPEED = {"unit": "images/s", "format": ":.2f"}
 _SECONDS = {"unit": "s", "format": ":.5f"}
 _PERCENTILES = ("avg", "50", "90", "95", "99", "100")
+_TIMED_PARTS = ("data", "compute", "other", "warmup", "compile")
 METADATA: dict[str, dict[str, str]] = {
     "train.loss": _LOSS,
     "train.ips": _SPEED,
     "train.lr": {"unit": "", "format": ":.6g"},
     "train.accuracy": _FRACTION,
     "train.top_k_accuracy_5": _FRACTION,
-    "train.data_time": _SECONDS,
-    "train.compute_time": _SECONDS,
+    **{f"{mode}.{part}_time": _SECONDS for mode in ("train", "val") for part in _TIMED_PARTS},
+    "val.time": _SECONDS,
+    "checkpoint_time": _SECONDS,
+    "epoch_time": _SECONDS,
     "train.skipped_steps": {"unit": "", "format": ":.0f"},
     "train.loss_scale": {"unit": "", "format": ":.0f"},
     **{f"train.latency_{which}": _SECONDS for which in _PERCENTILES},

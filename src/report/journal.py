@@ -21,6 +21,8 @@ from src.report.report import Report
 DLLOGGER_NAMES = {
     "train.total_ips": "train.ips",
     "val.total_ips": "val.ips",
+    "train.top1": "train.accuracy",
+    "train.top5": "train.top_k_accuracy_5",
     "val.top1": "val.accuracy",
     "val.top5": "val.top_k_accuracy_5",
     "val.ema_top1": "val.ema_accuracy",
@@ -111,8 +113,8 @@ class Journal:
     def end_epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, Any], seconds: float) -> None:
         """All numbers of a finished epoch, in the report's names."""
         self._progress = None
-        summary = {**metrics, "epoch_time": seconds}
-        self.console.epoch_summary(epoch, num_epochs, summary, remarks(metrics))
+        metrics = {**metrics, "epoch_time": seconds}
+        self.console.epoch_summary(epoch, num_epochs, metrics, remarks(metrics))
         self.dllogger.log([epoch], {DLLOGGER_NAMES.get(name, name): v for name, v in metrics.items()})
         self.record(epoch, metrics)
 

@@ -170,7 +170,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
-    return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta), cb.DataClock(f.record)]
+    return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta, saver), cb.DataClock(f.record)]
 
 
 def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> None:
@@ -180,11 +180,12 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFl
     about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
     size = None
     for epoch in range(f.begin.epoch, f.last_epoch(config)):
-        if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
+        compiles = config.train_size(epoch) != size
+        if compiles:  # a graph for each size of progressive resizing
             size = config.train_size(epoch)
             told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
             journal.console.waiting(told)
-        f.record.restart(epoch)
+        f.record.restart(epoch, compiles)
         if epoch == f.begin.epoch and f.begin.progress:
             f.record.go_on_from(f.begin.progress)
         dataset = f.pipeline.epoch(epoch, f.record.first_step)

@@ -54,6 +54,7 @@ class Validate(Callback):
         if self.step.average is not None:
             console = self.journal.console
             with console.waiting("validating the averaged weights"), self.step.average.in_place_of_weights():
-                found = self.validation.run().metrics()
-            self.record.metrics.update({ours: found[name] for name, ours in EMA_METRICS.items()})
+                averaged = self.validation.run()
+            self.record.metrics.update({ours: averaged.metrics()[name] for name, ours in EMA_METRICS.items()})
+            self.record.metrics["val.time"] = sum(s.figures["val.time"] or 0.0 for s in (score, averaged))
         self.journal.note(num_samples=score.num_samples)
