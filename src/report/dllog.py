@@ -107,10 +107,15 @@ def step_format(step: Any) -> str:
 
 
 def read_lines(path: PathLike) -> list[dict[str, Any]]:
-    """The records of a log, other lines passed over.
+    """The records of a log, other lines passed over; `dllog_reader.read` gives them types.
 
     A last line that a crash cut short is passed over too; damage elsewhere raises SuiteError.
     """
+    return [record for _, record in numbered_lines(path)]
+
+
+def numbered_lines(path: PathLike) -> list[tuple[int, dict[str, Any]]]:
+    """The same, each record with the number of its line, from 1."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().rstrip().split("\n")
@@ -122,7 +127,7 @@ def read_lines(path: PathLike) -> list[dict[str, Any]]:
             continue
         record = _record(line)
         if record is not None:
-            records.append(record)
+            records.append((number, record))
         elif number < len(lines):
             raise SuiteError(
                 f"line {number} of the log {os.fspath(path)} is damaged: remove the line to go on"
