@@ -53,7 +53,9 @@ LAYERS = {
     "preflight": {"config", "data", "errors", "weights"},
     "job": {"config", "data", "platform", "report", "weights"},
     "launch": {"cli", "config", "errors", "platform", "preflight", "report", "weights"},
+    "recipes": {"cli", "config", "errors", "weights"},
     "run": {
+        "recipes",
         "cli",
         "config",
         "errors",
@@ -118,7 +120,8 @@ def uses(pattern: str) -> set[str]:
         (r"os\.(environ|getenv|putenv)", {"src/platform/environment.py"}),
         (r"import dllogger|import_module\('dllogger'\)", {"src/report/dllog.py"}),
         (r"sys\.argv", {"src/platform/environment.py", "src/bootstrap.py", "train.py", "eval.py", "runner"}),
-        (r"\btyro\.cli\b|argparse", {"src/cli.py"}),
+        # The tools that read what runs left behind have commands of their own.
+        (r"\btyro\.cli\b|argparse", {"src/cli.py", "src/report/html.py", "src/report/compare.py"}),
         (r"sys\.path", set()),
         (
             r"communication\.init\(|set_auto_parallel_context",

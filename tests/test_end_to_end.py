@@ -80,6 +80,8 @@ def test_a_run_leaves_what_is_promised_and_nothing_else(trained):
     names = {p.name for p in trained.iterdir()} - {"console.txt"}
     expected = {
         "report.json",
+        "report.html",
+        "report.validation.json",
         "log.log",
         "dllogger_log.log",
         "model_best.safetensors",
@@ -132,6 +134,19 @@ def test_the_dllogger_lines_tell_it_too(trained):
     assert lines[1]["data"]["train.lr"] == pytest.approx(
         0.4 * 16 / 256 / 2 * (1 + math.cos(math.pi * 3 / 16))
     )
+
+
+def test_the_page_shows_how_validation_answered(trained):
+    details = json.loads((trained / "report.validation.json").read_text())
+    right = sum(label["right"] for label in details["classes"])
+    assert (details["epoch"], details["num_images"]) == (1, 5)
+    assert right / 5 == report(trained)["metrics"]["val.top1"][-1]
+    assert all(mistake["thumbnail"] for mistake in details["mistakes"])
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert "Accuracy by class" in page
+    assert page.count("<figure>") == 5 - right
+    departed = report(trained)["recipe"]["differences"]
+    assert departed["lr"] == {"recipe": 0.256, "run": 0.4}
 
 
 def test_the_console_speaks_to_a_person(trained):

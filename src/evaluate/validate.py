@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING
 import mindspore as ms
 from mindspore import nn
 
+from src.evaluate import details
+from src.evaluate.details import Answers
 from src.evaluate.flips import WithFlips
-from src.evaluate.metrics import EvalCell
+from src.evaluate.metrics import AnsweringCell
 from src.platform.distributed import World
 from src.report.merging import merged
 from src.report.timing import StepTimes
 
 if TYPE_CHECKING:
     from src.data.pipeline import ValPipeline
+    from src.report.journal import Journal
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Score:
     loss: float
     num_samples: int
     figures: dict[str, float | None]  # of speed and time, in the report's names
+    answers: Answers | None = None  # of each image, if they were asked for
 
     def metrics(self) -> dict[str, float | None]:
         """In the report's names."""
@@ -46,32 +50,36 @@ class Validation:
 
     def __init__(self, network: nn.Cell, pipeline: ValPipeline, world: World) -> None:
         self.network = network
-        self.cell = EvalCell(WithFlips(network) if pipeline.config.data.test_flips else network)
+        self.cell = AnsweringCell(WithFlips(network) if pipeline.config.data.test_flips else network)
         self.pipeline, self.world = pipeline, world
         self.compiled = False
 
-    def run(self) -> Score:
+    def run(self, keep_answers: bool = False) -> Score:
         """Score the set with the weights as they are; leaves the network in training mode if it was."""
+        answers = Answers.none_yet(len(self.pipeline.source)) if keep_answers else None
         was_training = self.network.training
         self.cell.set_train(False)
         sums, times = [0.0] * 4, StepTimes()
         begun = end = time.perf_counter()
-        for images, labels in self.pipeline:
+        for number, (images, labels) in enumerate(self.pipeline):
             begin = time.perf_counter()
-            counts = self.cell(ms.Tensor(images), ms.Tensor(labels)).asnumpy()
-            sums = [total + float(count) for total, count in zip(sums, counts)]
+            counts, answered = self.cell(ms.Tensor(images), ms.Tensor(labels))
+            sums = [total + float(count) for total, count in zip(sums, counts.asnumpy())]
+            if answers is not None:
+                answers.add(self.pipeline.rows_of(number), labels, answered.asnumpy())
             waited, end = begin - end, time.perf_counter()
             times.add(waited, end - begin)
         self.network.set_train(was_training)
         sums.append(float(self.pipeline.num_bad))
         if not self.pipeline.alone:
             sums = self.world.sum(sums)
+            answers = answers and answers.over_ranks(self.world)
         top1, top5, loss, count, num_bad = sums
         num_images = len(self.pipeline.source)
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"
         figures = self._figures(times)
         figures["val.time"] = time.perf_counter() - begun
-        return Score(top1 / count, top5 / count, loss / count, int(count), figures)
+        return Score(top1 / count, top5 / count, loss / count, int(count), figures, answers)
 
     def _figures(self, times: StepTimes) -> dict[str, float | None]:
         """Speed of all devices, and where the time went."""
@@ -79,3 +87,17 @@ class Validation:
         figures, _ = merged(times, "val", self.pipeline.batch_size, world.gather)
         first, self.compiled = not self.compiled, True
         return {**figures, "val.compile_time": times.compile_s if first else 0.0}
+
+    def tell(self, score: Score, epoch: int, journal: Journal) -> None:
+        """Give the journal what a person wants to see of the answers; a failure here is only a warning."""
+        if score.answers is None or not self.world.is_main or not journal.report:
+            return
+        source = self.pipeline.source
+        told = details.document(score.answers, source.classes, epoch)
+        try:
+            details.add_thumbnails(told, source)
+        except (
+            Exception
+        ) as error:  # whatever a source, Pillow or MindSpore raises: pictures are not the result
+            journal.console.warn(f"no pictures of the mistakes for report.html: {error}")
+        journal.details(told)

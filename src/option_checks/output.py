@@ -19,6 +19,10 @@ def files(config: Config) -> None:
             not value or "/" in value,
             f"--{name.replace('_', '-')} {value!r} is the name of a file in --workspace",
         )
+    refuse(
+        out.report.endswith(".html"),
+        f"--report {out.report} would be overwritten by its own page; call it {out.report[:-5]}.json",
+    )
 
 
 def saving(config: Config) -> None:

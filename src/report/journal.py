@@ -5,6 +5,7 @@ Ranks other than 0 hold a silent journal, so that the training code never asks w
 
 from __future__ import annotations
 
+import json
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,8 @@ from src.report.console import Console
 from src.report.dllog import cut, open_log
 from src.report.logfile import open_log_file
 from src.report.progress import Progress
-from src.report.report import Report
+from src.report.report import Report, write_atomically
+from src.report.strict import strict
 
 # Metric of the report -> metric of the dllogger lines, where the names differ by contract.
 DLLOGGER_NAMES = {
@@ -130,6 +132,28 @@ class Journal:
         if self.report:
             self.report.set(**fields)
 
+    def details(self, found: Mapping[str, Any]) -> None:
+        """What validation answered, for the page. A disk that does not take it costs no run."""
+        if self.report:
+            from src.report.html import details_file
+
+            try:
+                write_atomically(details_file(Path(self.report.path)), json.dumps(strict(found)) + "\n")
+            except OSError as error:
+                self.console.warn(f"the answers of validation are not written: {error}")
+
+    def page(self) -> Optional[Path]:
+        """Write report.html of a run that trained or scored; where it is. Its failure is only a warning."""
+        if not self.report or not {"train.loss", "val.top1"} & set(self.report.as_dict()["metrics"]):
+            return None
+        try:
+            from src.report import html
+
+            return html.write(Path(self.report.path))
+        except Exception as error:  # whatever it is: hours of training must not end as failed for a page
+            self.console.warn(f"report.html is not written: {type(error).__name__}: {error}")
+        return None
+
     def finish(self, title: str, facts: Mapping[str, Any], next_steps: Sequence[str] = ()) -> None:
         """The run is complete: last lines of every file, and the summary for the person."""
         if self.report:
@@ -138,6 +162,9 @@ class Journal:
             last = {DLLOGGER_NAMES.get(k, k): v[-1] for k, v in metrics.items() if v}
             self.dllogger.log([], last)
             facts = {**facts, "report": self.report.path}
+            page = self.page()
+            if page:
+                facts["page"] = page
         self.dllogger.flush()
         self.console.summary(title, facts, next_steps)
 
@@ -147,8 +174,10 @@ class Journal:
         self.console.warn(f"{reason}; {kept}")
         if self.report:
             self.report.finish("interrupted", reason)
+            self.page()
 
     def failed(self, reason: str) -> None:
         self.console.close()
         if self.report:
             self.report.finish("failed", reason)
+            self.page()

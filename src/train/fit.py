@@ -168,7 +168,8 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
     if f.validation is not None:
-        programme.append(cb.Validate(f.record, f.step, f.validation, journal))
+        last = f.last_epoch(config)
+        programme.append(cb.Validate(f.record, f.step, f.validation, journal, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
     return [*programme, cb.EndOfEpoch(f.record, journal, config, f.meta, saver), cb.DataClock(f.record)]
 

@@ -168,6 +168,7 @@ def move_aside(config: Config) -> Path:
     target = workspace / f"previous-{n}"
     target.mkdir()
     names = {*RUN_FILES, out.report, out.log, out.dllogger_log, "ranks"}
+    names |= {str(Path(out.report).with_suffix(suffix)) for suffix in (".html", ".validation.json")}
     found = [workspace / name for name in names]
     found += workspace.glob(f"{out.model_prefix}_*.safetensors")
     for path in found:

@@ -16,6 +16,7 @@ from src.errors import OptionError
         ("--keep 0 --save-frequency 1", "--keep is 0"),
         ("--save-every-steps 0", "--save-every-steps is 0"),
         ("--save-every-steps 5 --save-frequency 0", "--save-every-steps 5 contradicts"),
+        ("--report run.html", "call it run.json"),
         ("--save-every-minutes 0", "--save-every-minutes is 0"),
         ("--save-every-minutes nan", "--save-every-minutes is nan"),
         ("--save-every-minutes 5 --save-frequency 0", "--save-every-minutes 5.0 contradicts"),
