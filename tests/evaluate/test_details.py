@@ -70,6 +70,21 @@ def test_the_ranks_answers_come_together_exactly(size):
     np.testing.assert_allclose(found.table[2], whole.table[2], rtol=1e-6)
 
 
+def test_high_classes_come_together_exactly_too():
+    """Divided by seven ranks and multiplied again, most whole numbers are no longer whole."""
+    labels = np.arange(1000)
+    whole = Answers.none_yet(1000)
+    whole.add(labels, labels, np.stack([labels[::-1], np.ones(1000)]))
+
+    class Seven(World):
+        def mean_arrays(self, arrays):
+            return [arrays[0] / np.float32(7)]
+
+    found = whole.over_ranks(Seven(0, 7))
+    assert (found.labels == labels).all()
+    assert (found.predicted == labels[::-1]).all()
+
+
 def test_the_pictures_are_those_of_the_rows():
     source = SyntheticSource(20, 3, (40, 80))
     told = {"mistakes": [{"row": 13}, {"row": 2}]}
