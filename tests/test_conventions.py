@@ -119,6 +119,7 @@ def uses(pattern: str) -> set[str]:
     [
         (r"os\.(environ|getenv|putenv)", {"src/platform/environment.py"}),
         (r"import dllogger|import_module\('dllogger'\)", {"src/report/dllog.py"}),
+        (r"tensorboardX import|import tensorboardX", {"src/report/tensorboard.py"}),
         (r"sys\.argv", {"src/platform/environment.py", "src/bootstrap.py", "train.py", "eval.py", "runner"}),
         # The tools that read what runs left behind have commands of their own.
         (r"\btyro\.cli\b|argparse", {"src/cli.py", "src/report/html.py", "src/report/compare.py"}),

@@ -46,6 +46,8 @@ class Output:
     """dllogger lines, in the workspace"""
     report: str = "report.json"
     """the report, in the workspace"""
+    tensorboard: bool = False
+    """write event files for TensorBoard too, into tensorboard/ in the workspace (pip install tensorboardX)"""
 
 
 @dataclasses.dataclass(frozen=True)

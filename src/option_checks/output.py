@@ -1,5 +1,6 @@
 """What is written."""
 
+import importlib.util
 import math
 
 from src.config import Config
@@ -22,6 +23,10 @@ def files(config: Config) -> None:
     refuse(
         out.report.endswith(".html"),
         f"--report {out.report} would be overwritten by its own page; call it {out.report[:-5]}.json",
+    )
+    refuse(
+        out.tensorboard and importlib.util.find_spec("tensorboardX") is None,
+        "--tensorboard needs tensorboardX, which is not installed: pip install tensorboardX",
     )
 
 

@@ -18,6 +18,7 @@ from src.report.logfile import open_log_file
 from src.report.progress import Progress
 from src.report.report import Report, write_atomically
 from src.report.strict import strict
+from src.report.tensorboard import Events
 
 # Metric of the report -> metric of the dllogger lines, where the names differ by contract.
 DLLOGGER_NAMES = {
@@ -56,10 +57,15 @@ class Journal:
     """What a run writes. `silent()` gives one that writes nothing."""
 
     def __init__(
-        self, console: Console, dllogger: Any, report: Optional[Report], dllogger_path: Optional[Path] = None
+        self,
+        console: Console,
+        dllogger: Any,
+        report: Optional[Report],
+        dllogger_path: Optional[Path] = None,
+        events: Optional[Events] = None,
     ) -> None:
         self.console, self.dllogger, self.report = console, dllogger, report
-        self._dllogger_path = dllogger_path
+        self._dllogger_path, self.events = dllogger_path, events
         self._progress: Optional[Progress] = None
         self._null_reasons: dict[str, str] = {}
 
@@ -68,10 +74,15 @@ class Journal:
         return cls(Console(enabled=False), open_log(None, append=False), None)
 
     @classmethod
-    def open(cls, *, log: Path, dllogger: Path, report: Report, append: bool) -> Journal:
-        """`append`: continue the files of the run that is resumed. Raises SuiteError where one cannot be."""
+    def open(
+        cls, *, log: Path, dllogger: Path, report: Report, append: bool, events: Optional[Path] = None
+    ) -> Journal:
+        """`append`: continue the files of the run that is resumed. Raises SuiteError where one cannot be.
+
+        `events`: a folder for TensorBoard, if it is wanted.
+        """
         console = Console(log=open_log_file(log, append))
-        return cls(console, open_log(dllogger, append), report, dllogger)
+        return cls(console, open_log(dllogger, append), report, dllogger, Events(events) if events else None)
 
     def start(self, title: str, facts: Mapping[str, Any], options: Mapping[str, Any]) -> None:
         self.console.facts(title, facts)
@@ -87,6 +98,8 @@ class Journal:
         if not self.report:
             return
         self.report.drop_epochs_from(epoch)
+        if self.events:
+            self.events.go_on(epoch, step)
         if self._dllogger_path and (epoch or step):
             self.dllogger.close()
             cut(self._dllogger_path, epoch, step)
@@ -99,6 +112,8 @@ class Journal:
 
     def begin_epoch(self, epoch: int, num_epochs: int, steps: int) -> None:
         self._progress = self.console.epoch(epoch, num_epochs, steps)
+        if self.events:
+            self.events.begin_epoch(steps)
 
     def step(self, step: int) -> None:
         """`step` steps of the epoch are done."""
@@ -108,6 +123,8 @@ class Journal:
     def window(self, epoch: int, step: int, metrics: Mapping[str, Optional[float]]) -> None:
         """The last few steps, up to `step` (counted from 1): train.loss, train.ips, train.lr."""
         self.dllogger.log([epoch, step - 1], metrics)
+        if self.events:
+            self.events.window(epoch, step, metrics)
         if self._progress:
             loss, ips, lr = (metrics[f"train.{name}"] for name in ("loss", "ips", "lr"))
             self._progress.line(step, loss=loss, ips=ips, lr=lr)
@@ -126,6 +143,8 @@ class Journal:
             self._null_reasons.update({name: null_reason(name) for name, v in metrics.items() if v is None})
             self.report.set(null_reasons=self._null_reasons)
             self.report.add_epoch(epoch, metrics)
+        if self.events:
+            self.events.end_epoch(epoch, metrics)
 
     def note(self, **fields: Any) -> None:
         """Fields of the report that concern the whole run."""
@@ -156,6 +175,7 @@ class Journal:
 
     def finish(self, title: str, facts: Mapping[str, Any], next_steps: Sequence[str] = ()) -> None:
         """The run is complete: last lines of every file, and the summary for the person."""
+        self._close_events()
         if self.report:
             self.report.finish("completed")
             metrics = self.report.as_dict()["metrics"]
@@ -172,12 +192,18 @@ class Journal:
         reason = f"stopped by {signal.Signals(signal_number).name}"
         self.console.close()
         self.console.warn(f"{reason}; {kept}")
+        self._close_events()
         if self.report:
             self.report.finish("interrupted", reason)
             self.page()
 
     def failed(self, reason: str) -> None:
         self.console.close()
+        self._close_events()
         if self.report:
             self.report.finish("failed", reason)
             self.page()
+
+    def _close_events(self) -> None:
+        if self.events:
+            self.events.close()
