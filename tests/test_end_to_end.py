@@ -165,6 +165,15 @@ def test_the_console_speaks_to_a_person(trained):
     assert "\x1b[" not in text
 
 
+def test_the_summary_fits_a_screen_and_names_the_files(trained):
+    text = (trained / "console.txt").read_text()
+    lines = text[text.rindex("\ndone\n") :].strip().splitlines()
+    rows = sum(max(1, -(-len(line) // 80)) for line in lines)
+    assert rows < 24, lines
+    for name in ("report.json", "report.html", "log.log", "model_best.safetensors"):
+        assert any(str(trained / name) in line for line in lines), name
+
+
 def test_the_same_command_again_has_nothing_to_do(trained):
     before = (trained / "report.json").read_bytes()
     again = command("train.py", *SHORT, "--workspace", trained)

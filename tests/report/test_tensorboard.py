@@ -1,4 +1,4 @@
-"""Event files, read back by hand: records of length, checksum, message and checksum, as TensorBoard has them."""
+"""Event files, read back by hand: records of length, checksum, message and checksum."""
 
 from __future__ import annotations
 
