@@ -63,7 +63,7 @@ class Console:
         self._print(text)
 
     def warn(self, text: str) -> None:
-        """A warning. Of those that differ only in numbers the first is shown, and at the end how many came."""
+        """A warning. Of those that differ only in numbers one is shown, and at the end how many came."""
         kind = re.sub(r"\d+", "#", text)
         self._warned[kind] += 1
         if self._warned[kind] == 1:
