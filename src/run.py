@@ -100,7 +100,7 @@ def _open_journal(
             dllogger=resume.output_file(config, config.output.dllogger_log),
             report=report,
             append=going_on,
-            events=workspace / "tensorboard" if config.output.tensorboard and config.trains else None,
+            events=workspace / "tensorboard" if config.output.tensorboard else None,
         )
         report.write()
     except OSError as error:

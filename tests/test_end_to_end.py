@@ -209,6 +209,21 @@ def test_a_checkpoint_is_scored_as_in_training(trained, tmp_path):
     assert found["metrics"]["val.loss"][0] == pytest.approx(then["metrics"]["val.loss"][-1], rel=1e-5)
 
 
+@pytest.mark.slow
+def test_a_profile_says_where_the_time_of_some_steps_goes(tmp_path):
+    words = [*SHORT, "-e", 1, "-b", 8, "--profile", 4, "--workspace", tmp_path]
+    done = command("runner", *words)
+    assert done.returncode == 0, done.stderr
+    found = report(tmp_path)["profile"]
+    assert (found["epoch"], found["steps"]) == (0, 4)
+    operators = {row["name"]: row for row in found["operators"]}
+    convolutions = 20  # of a ResNet-18, projections included
+    assert operators["Conv2D"]["calls"] == 4 * convolutions
+    assert 0 < found["operators_s"] < 2 * found["compute_s"]
+    for word in ("profile of 4 steps of epoch 1", "waiting for data", "Conv2DBackpropFilter", "calls"):
+        assert word in done.stdout, word
+
+
 def test_the_pipeline_is_measured_alone(tmp_path):
     done = command("train.py", *SHORT, "--test-io", "--workspace", tmp_path)
     assert done.returncode == 0, done.stderr

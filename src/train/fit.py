@@ -167,6 +167,10 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
+    if config.output.profile and world.is_main:
+        programme.insert(
+            2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
+        )
     if f.validation is not None:
         last = f.last_epoch(config)
         programme.append(cb.Validate(f.record, f.step, f.validation, journal, last))

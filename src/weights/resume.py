@@ -19,7 +19,7 @@ FREE_OPTIONS = {
     "data-root", "data-train", "data-val", "data-pred", "data-validation-threads", "prefetch-queue",
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load", "use-ema",
     "resume", "log", "dllogger-log", "report", "device-target", "seed", "max-nonfinite-steps",
-    "save-every-steps", "save-every-minutes", "keep", "tensorboard",
+    "save-every-steps", "save-every-minutes", "keep", "tensorboard", "profile",
 }  # fmt: skip
 # Options that a run may change when it is continued from a checkpoint that is named: the learning rate is
 # computed anew, as a function of the epochs that are done.
@@ -167,7 +167,7 @@ def move_aside(config: Config) -> Path:
         n += 1
     target = workspace / f"previous-{n}"
     target.mkdir()
-    names = {*RUN_FILES, out.report, out.log, out.dllogger_log, "ranks", "tensorboard"}
+    names = {*RUN_FILES, out.report, out.log, out.dllogger_log, "ranks", "tensorboard", "profile"}
     names |= {str(Path(out.report).with_suffix(suffix)) for suffix in (".html", ".validation.json")}
     found = [workspace / name for name in names]
     found += workspace.glob(f"{out.model_prefix}_*.safetensors")

@@ -323,3 +323,21 @@ def test_statistics_are_averaged_over_ranks(graph_mode):
         assert found[f"{prefix}1.moving_variance"] == [1.0] * 6
         assert found[f"{prefix}1.gamma"] == [1.0] * 6
         assert found[f"{prefix}1.beta"] == [0.0] * 6
+
+
+def test_an_epoch_too_short_to_be_profiled_is_told(tmp_path, capsys):
+    from src.report.console import Console
+    from src.report.journal import Journal
+    from src.train.callbacks.profiling import FIRST_STEPS, Profile
+
+    silent = Journal.silent()
+    journal = Journal(Console(), silent.dllogger, None)
+    record = EpochRecord(FIRST_STEPS)
+    callback = Profile(record, journal, tmp_path, 3)
+    for _ in range(FIRST_STEPS):
+        callback.on_train_step_begin(Context())
+        done(record, 1)
+        callback.on_train_step_end(Context())
+    callback.on_train_epoch_end(Context())
+    assert f"there were {FIRST_STEPS}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

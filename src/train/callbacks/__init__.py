@@ -11,12 +11,13 @@ from src.train.callbacks.ending import (
     StopOnSignal,
 )
 from src.train.callbacks.measuring import Progress, Sums, TrainMetrics
+from src.train.callbacks.profiling import Profile
 from src.train.callbacks.saving import Checkpoints, CheckpointsWithinEpochs, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
 from src.train.callbacks.timing import DataClock, StepClock
 
 __all__ = [
     "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "Checkpoints", "CheckpointsWithinEpochs",
-    "DataClock", "EndOfEpoch", "Progress",
+    "DataClock", "EndOfEpoch", "Profile", "Progress",
     "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate",
 ]  # fmt: skip
