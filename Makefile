@@ -39,7 +39,7 @@ check: $(call ours,.dev)  ## lint, formatting and types
 bench: $(call ours,.run)  ## measure what the training loop costs over its steps alone
 	$(PY) -m benchmarks.loop_overhead $(ARGS)
 
-docs: $(call ours,.run)  ## write docs/options.md from the options
+docs: $(call ours,.run)  ## write docs/options.md and docs/report.md from what they describe
 	$(PY) -m scripts.make_docs
 
 clean:  ## remove .venv, caches and the demo's files

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/options.md from the options themselves: `python -m scripts.make_docs` in the suite's folder."""
+"""Write docs/options.md and docs/report.md from what they describe: `python -m scripts.make_docs`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import dataclasses
 import typing
 from pathlib import Path
 
+from scripts import report_docs
 from src import config as options
 from src.config import RunnerConfig
 
@@ -62,5 +63,6 @@ def _shown(default: object) -> str:
 
 if __name__ == "__main__":
     TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(render(), encoding="utf-8")
-    print(f"wrote {TARGET}")
+    for target, page in ((TARGET, render()), (report_docs.TARGET, report_docs.render())):
+        target.write_text(page, encoding="utf-8")
+        print(f"wrote {target}")

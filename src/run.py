@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Callable, Sequence
 
-from src import cli, preflight, staging
+from src import cli, preflight, recipes, staging
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
@@ -145,11 +145,13 @@ def _open_journal(
             report.set(ngpus=world.size, environment=machine.describe(world.device))
         else:
             report = _new_report(config, world, prepared, seed, report_file)
+        report.set(recipe=recipes.differences(config))
         journal = Journal.open(
             log=resume.output_file(config, config.output.log),
             dllogger=resume.output_file(config, config.output.dllogger_log),
             report=report,
             append=going_on,
+            events=workspace / "tensorboard" if config.output.tensorboard else None,
         )
         report.write()
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import resource
 import subprocess
@@ -40,3 +41,18 @@ def shared_data(name: str) -> Path:
     if not (folder / name).is_file():
         pytest.skip(f"{name} is not in {folder} (SUITE_DATA_DIR names another folder)")
     return folder / name
+
+
+def report_schema() -> dict:
+    """The schema of report.json."""
+    return json.loads((ROOT / "src" / "report" / "report.schema.json").read_text(encoding="utf-8"))
+
+
+def valid_report(document: dict) -> dict:
+    """The document, if it is a report as docs/report.md has it."""
+    import jsonschema
+
+    jsonschema.validate(document, report_schema(), jsonschema.Draft202012Validator)
+    lengths = {name: len(values) for name, values in document["metrics"].items()}
+    assert set(lengths.values()) <= {len(document["epochs"])}, lengths
+    return document

@@ -55,7 +55,9 @@ LAYERS = {
     "job": {"config", "data", "platform", "report", "weights"},
     "launch": {"ending", "cli", "config", "errors", "platform", "preflight", "report", "staging", "weights"},
     "ending": {"config", "data", "errors", "platform", "preflight", "report", "weights"},
+    "recipes": {"cli", "config", "errors", "weights"},
     "run": {
+        "recipes",
         "cli",
         "config",
         "errors",
@@ -131,7 +133,9 @@ def uses(pattern: str) -> set[str]:
                 "runner",
             },
         ),
-        (r"\btyro\.cli\b|argparse", {"src/cli.py"}),
+        (r"tensorboardX import|import tensorboardX", {"src/report/tensorboard.py"}),
+        # The tools that read what runs left behind have commands of their own.
+        (r"\btyro\.cli\b|argparse", {"src/cli.py", "src/report/html.py", "src/report/compare.py"}),
         (r"sys\.path", set()),
         (r"import moxing|import_module\('moxing'\)", {"src/platform/object_storage.py"}),
         (
@@ -237,6 +241,12 @@ def test_tests_mirror_what_they_test():
 
 def test_the_option_table_is_fresh():
     from scripts.make_docs import TARGET, render
+
+    assert TARGET.read_text(encoding="utf-8") == render(), "run `make docs`"
+
+
+def test_the_report_table_is_fresh():
+    from scripts.report_docs import TARGET, render
 
     assert TARGET.read_text(encoding="utf-8") == render(), "run `make docs`"
 

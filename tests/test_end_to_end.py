@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from src.report.breakdown import breakdown
 from src.report.dllog import read_lines
 from src.weights import checkpoint
-from tests.support import ROOT, command
+from tests.support import ROOT, command, report_schema, valid_report
 
 SYNTHETIC = [
     "--data-backend",
@@ -62,7 +63,7 @@ def report(workspace: Path, name: str = "report.json") -> dict:
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not strict JSON")
 
-    return json.loads((workspace / name).read_text(encoding="utf-8"), parse_constant=refuse)
+    return valid_report(json.loads((workspace / name).read_text(encoding="utf-8"), parse_constant=refuse))
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +80,8 @@ def test_a_run_leaves_what_is_promised_and_nothing_else(trained):
     names = {p.name for p in trained.iterdir()} - {"console.txt"}
     expected = {
         "report.json",
+        "report.html",
+        "report.validation.json",
         "log.log",
         "dllogger_log.log",
         "model_best.safetensors",
@@ -108,6 +111,21 @@ def test_the_report_tells_the_run(trained):
     assert found["environment"]["mindspore"].startswith("2.")
 
 
+def test_the_report_is_complete(trained):
+    """Every metric of the schema but those of --ema and of a loss scale, and the parts of the time."""
+    found = report(trained)
+    expected = set(report_schema()["properties"]["metrics"]["properties"])
+    metrics = found["metrics"]
+    assert expected - set(metrics) == {"val.ema_loss", "val.ema_top1", "val.ema_top5", "train.loss_scale"}
+    assert metrics["train.compile_time"][0] > metrics["train.compile_time"][1] == 0
+    for parts in zip(*(metrics[f"train.{n}_time"] for n in ("data", "compute", "other", "warmup"))):
+        assert all(part >= 0 for part in parts)
+    assert found["ranks"]["train.ips"] == [metrics["train.total_ips"][-1]]
+    spent = breakdown(metrics)
+    assert sum(spent.values()) == pytest.approx(sum(metrics["epoch_time"]), rel=0.01)
+    assert spent["everything else"] < 0.2 * sum(metrics["epoch_time"]), spent
+
+
 def test_the_dllogger_lines_tell_it_too(trained):
     lines = [line for line in read_lines(trained / "dllogger_log.log") if line["type"] == "LOG"]
     steps = [line["step"] for line in lines]
@@ -116,6 +134,19 @@ def test_the_dllogger_lines_tell_it_too(trained):
     assert lines[1]["data"]["train.lr"] == pytest.approx(
         0.4 * 16 / 256 / 2 * (1 + math.cos(math.pi * 3 / 16))
     )
+
+
+def test_the_page_shows_how_validation_answered(trained):
+    details = json.loads((trained / "report.validation.json").read_text())
+    right = sum(label["right"] for label in details["classes"])
+    assert (details["epoch"], details["num_images"]) == (1, 5)
+    assert right / 5 == report(trained)["metrics"]["val.top1"][-1]
+    assert all(mistake["thumbnail"] for mistake in details["mistakes"])
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert "Accuracy by class" in page
+    assert page.count("<figure>") == 5 - right
+    departed = report(trained)["recipe"]["differences"]
+    assert departed["lr"] == {"recipe": 0.256, "run": 0.4}
 
 
 def test_the_console_speaks_to_a_person(trained):
@@ -127,9 +158,20 @@ def test_the_console_speaks_to_a_person(trained):
         "epoch 2/2",
         "best top-1",
         "report.json",
+        "bound by",
+        "of the time of steady steps is waiting for data",
     ):
         assert word in text, word
     assert "\x1b[" not in text
+
+
+def test_the_summary_fits_a_screen_and_names_the_files(trained):
+    text = (trained / "console.txt").read_text()
+    lines = text[text.rindex("\ndone\n") :].strip().splitlines()
+    rows = sum(max(1, -(-len(line) // 80)) for line in lines)
+    assert rows < 24, lines
+    for name in ("report.json", "report.html", "log.log", "model_best.safetensors"):
+        assert any(str(trained / name) in line for line in lines), name
 
 
 def test_the_same_command_again_has_nothing_to_do(trained):
@@ -165,6 +207,21 @@ def test_a_checkpoint_is_scored_as_in_training(trained, tmp_path):
     assert found["num_samples"] == 5
     assert found["metrics"]["val.top1"][0] == then["metrics"]["val.top1"][-1]
     assert found["metrics"]["val.loss"][0] == pytest.approx(then["metrics"]["val.loss"][-1], rel=1e-5)
+
+
+@pytest.mark.slow
+def test_a_profile_says_where_the_time_of_some_steps_goes(tmp_path):
+    words = [*SHORT, "-e", 1, "-b", 8, "--profile", 4, "--workspace", tmp_path]
+    done = command("runner", *words)
+    assert done.returncode == 0, done.stderr
+    found = report(tmp_path)["profile"]
+    assert (found["epoch"], found["steps"]) == (0, 4)
+    operators = {row["name"]: row for row in found["operators"]}
+    convolutions = 20  # of a ResNet-18, projections included
+    assert operators["Conv2D"]["calls"] == 4 * convolutions
+    assert 0 < found["operators_s"] < 2 * found["compute_s"]
+    for word in ("profile of 4 steps of epoch 1", "waiting for data", "Conv2DBackpropFilter", "calls"):
+        assert word in done.stdout, word
 
 
 def test_the_pipeline_is_measured_alone(tmp_path):

@@ -119,3 +119,14 @@ def test_images_grow_in_the_epoch_in_which_those_of_ffcv_do(name, ramp):
         way = min(1, max(0, (epoch - begin) / (end - begin)))
         size = round((160 + 32 * way) / 32) * 32
         assert config.train_size(epoch) == (size, size), epoch
+
+
+def test_a_run_knows_in_what_it_departs_from_its_recipe(tmp_path):
+    from src import cli, recipes
+
+    plain = recipes.differences(cli.parse(["--lr", "0.1", "--workspace", str(tmp_path)], "test"))
+    assert plain == {"file": None, "differences": {"lr": {"recipe": 0.256, "run": 0.1}}}
+    recipe = tmp_path / "mine.yaml"
+    recipe.write_text("lr: 0.1\nnum-layers: 18\n")
+    departed = recipes.differences(cli.parse(["--config", str(recipe), "--num-layers", "34"], "test"))
+    assert departed == {"file": str(recipe), "differences": {"num-layers": {"recipe": 18, "run": 34}}}

@@ -46,6 +46,10 @@ class Output:
     """dllogger lines, in the workspace"""
     report: str = "report.json"
     """the report, in the workspace"""
+    profile: int = 0
+    """profile so many steps of the first epoch, after its first 5, and say where their time goes; 0 none"""
+    tensorboard: bool = False
+    """write event files for TensorBoard too, into tensorboard/ in the workspace (pip install tensorboardX)"""
 
 
 @dataclasses.dataclass(frozen=True)

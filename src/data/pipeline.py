@@ -102,6 +102,10 @@ class ValPipeline:
             self.num_bad += int((labels == sampling.IGNORED_LABEL).sum())
             yield fill_up(images, labels, size)
 
+    def rows_of(self, batch: int) -> np.ndarray:
+        """The rows of the set that a batch, counted from 0, holds; it is filled up behind them."""
+        return self.rows[batch * self.batch_size : (batch + 1) * self.batch_size]
+
 
 def val_batches(
     config: Config, source: Source, rows: np.ndarray, workers: int, batch_size: int

@@ -54,11 +54,13 @@ def score(job: Job) -> int:
     job.note_top5(len(splits.classes))
     job.journal.start("scoring", facts, job.options())
     with job.journal.console.waiting("scoring"):
-        result = Validation(network, ValPipeline(config, splits.val, job.world), job.world).run()
+        validation = Validation(network, ValPipeline(config, splits.val, job.world), job.world)
+        result = validation.run(keep_answers=True)
     metrics = result.metrics()
     job.journal.note(num_samples=result.num_samples)
     epochs_done = int(loaded.meta.get("epochs_done", 1))
     job.journal.record(max(0, epochs_done - 1), metrics)
+    validation.tell(result, max(0, epochs_done - 1), job.journal)
     loss = metrics["val.loss"]
     found = {
         "images": result.num_samples,

@@ -51,9 +51,32 @@ class EvalCell(nn.Cell):
         self.loss = nn.CrossEntropyLoss(reduction="none")
 
     def construct(self, images: ms.Tensor, labels: ms.Tensor) -> ms.Tensor:
-        logits = ops.cast(self.network(images), ms.float32)
+        return self.counts(ops.cast(self.network(images), ms.float32), labels)
+
+    def counts(self, logits: ms.Tensor, labels: ms.Tensor) -> ms.Tensor:
+        """The counts of one batch's logits."""
         counted = labels > IGNORED_LABEL
         loss = self.loss(logits, ops.maximum(labels, ops.zeros_like(labels)))
         loss_sum = ops.select(counted, loss, ops.zeros_like(loss)).sum()
         count = ops.cast(counted, ms.float32).sum()
         return ops.concat((topk_correct(logits, labels), ops.stack((loss_sum, count))))
+
+
+class AnsweringCell(EvalCell):
+    """One batch -> the counts of EvalCell, and per row [likeliest class, its probability], float32 (2, b).
+
+    The class is -1 in a row with a NaN. Of equal logits the first class is the answer, as in the counts.
+    """
+
+    def construct(self, images: ms.Tensor, labels: ms.Tensor) -> tuple[ms.Tensor, ms.Tensor]:
+        logits = ops.cast(self.network(images), ms.float32)
+        broken = ops.cast(logits != logits, ms.int32).sum(1) > 0
+        # argmax leaves open which of equal logits it takes.
+        num_classes = logits.shape[1]
+        index = ops.arange(num_classes).astype(ms.int32).reshape((1, num_classes))
+        at_top = logits == logits.max(axis=1, keepdims=True)
+        likeliest = ops.select(at_top, index, ops.zeros_like(index) + num_classes).min(axis=1)
+        likeliest = ops.cast(ops.select(broken, ops.zeros_like(likeliest) - 1, likeliest), ms.float32)
+        confidence = ops.softmax(logits, -1).max(axis=1)
+        confidence = ops.select(broken, ops.zeros_like(confidence), confidence)
+        return self.counts(logits, labels), ops.stack((likeliest, confidence))

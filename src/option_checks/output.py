@@ -1,5 +1,6 @@
 """What is written, and the processes."""
 
+import importlib.util
 import math
 
 from src.config import Config
@@ -19,6 +20,21 @@ def files(config: Config) -> None:
             not value or "/" in value,
             f"--{name.replace('_', '-')} {value!r} is the name of a file in --workspace",
         )
+    refuse(
+        out.report.endswith(".html"),
+        f"--report {out.report} would be overwritten by its own page; call it {out.report[:-5]}.json",
+    )
+    for name in ("tensorboard", "profile"):
+        refuse(
+            bool(getattr(out, name)) and not config.trains,
+            f"--{name} is about training, and nothing is trained here (--mode {config.training.mode}"
+            f"{' --test-io' if config.training.test_io else ''})",
+        )
+    refuse(out.profile < 0, f"--profile is {out.profile}; it must be 0 or more")
+    refuse(
+        out.tensorboard and importlib.util.find_spec("tensorboardX") is None,
+        "--tensorboard needs tensorboardX, which is not installed: pip install tensorboardX",
+    )
 
 
 def saving(config: Config) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Callable, Optional, TextIO
 
@@ -51,6 +53,8 @@ class Console:
         self._one_screen = self._err.isatty() if terminal is None else terminal
         on_terminal = self._out.isatty() if terminal is None else terminal
         self.rich: Any = rich_console(self._out) if enabled and on_terminal else None
+        self._warned: Counter[str] = Counter()  # text with its numbers left out -> how often
+        self._first_warnings: dict[str, str] = {}
         self._waiting: Optional[Waiting] = None
         self._progress: Optional[Progress] = None
 
@@ -59,7 +63,12 @@ class Console:
         self._print(text)
 
     def warn(self, text: str) -> None:
-        self._print(f"warning: {text}", "yellow", self._err, copy=False)
+        """A warning. Of those that differ only in numbers one is shown, and at the end how many came."""
+        kind = re.sub(r"\d+", "#", text)
+        self._warned[kind] += 1
+        if self._warned[kind] == 1:
+            self._first_warnings[kind] = text
+            self._print(f"warning: {text}", "yellow", self._err, copy=False)
         self.copy_to_log(text, logging.WARNING)
 
     def error(self, text: str) -> None:
@@ -120,9 +129,14 @@ class Console:
             self._print(f"  {step}")
 
     def close(self) -> None:
-        """Take away what moves on the terminal."""
+        """Take away what moves on the terminal, and say how often a warning was repeated."""
         self.end_waiting()
         self._end_progress()
+        for kind, times in self._warned.items():
+            if times > 1:
+                told = f"warning, {times} times, each in the log: {self._first_warnings[kind]}"
+                self._print(told, "yellow", self._err)
+        self._warned.clear()
 
     def copy_to_log(self, text: str, level: int = logging.INFO) -> None:
         if self.log is not None:

@@ -19,14 +19,17 @@ _LOSS = {"unit": "", "format": ":.5f"}
 _SPEED = {"unit": "images/s", "format": ":.2f"}
 _SECONDS = {"unit": "s", "format": ":.5f"}
 _PERCENTILES = ("avg", "50", "90", "95", "99", "100")
+_TIMED_PARTS = ("data", "compute", "other", "warmup", "compile")
 METADATA: dict[str, dict[str, str]] = {
     "train.loss": _LOSS,
     "train.ips": _SPEED,
     "train.lr": {"unit": "", "format": ":.6g"},
     "train.accuracy": _FRACTION,
     "train.top_k_accuracy_5": _FRACTION,
-    "train.data_time": _SECONDS,
-    "train.compute_time": _SECONDS,
+    **{f"{mode}.{part}_time": _SECONDS for mode in ("train", "val") for part in _TIMED_PARTS},
+    "val.time": _SECONDS,
+    "checkpoint_time": _SECONDS,
+    "epoch_time": _SECONDS,
     "train.skipped_steps": {"unit": "", "format": ":.0f"},
     "train.loss_scale": {"unit": "", "format": ":.0f"},
     **{f"train.latency_{which}": _SECONDS for which in _PERCENTILES},
@@ -104,10 +107,15 @@ def step_format(step: Any) -> str:
 
 
 def read_lines(path: PathLike) -> list[dict[str, Any]]:
-    """The records of a log, other lines passed over.
+    """The records of a log, other lines passed over; `dllog_reader.read` gives them types.
 
     A last line that a crash cut short is passed over too; damage elsewhere raises SuiteError.
     """
+    return [record for _, record in numbered_lines(path)]
+
+
+def numbered_lines(path: PathLike) -> list[tuple[int, dict[str, Any]]]:
+    """The same, each record with the number of its line, from 1."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().rstrip().split("\n")
@@ -119,7 +127,7 @@ def read_lines(path: PathLike) -> list[dict[str, Any]]:
             continue
         record = _record(line)
         if record is not None:
-            records.append(record)
+            records.append((number, record))
         elif number < len(lines):
             raise SuiteError(
                 f"line {number} of the log {os.fspath(path)} is damaged: remove the line to go on"

@@ -18,10 +18,10 @@ PathLike = Union[str, "os.PathLike[str]"]
 SCHEMA_VERSION = 1
 STATUSES = ("running", "completed", "interrupted", "failed")
 THROUGHPUT_DEFINITION = (
-    "total_ips: images of all devices divided by the wall time of the epoch's steady steps. The first "
-    "min(20, steps / 10 rounded up) steps of an epoch and the compilation of the graph are left out and "
-    "reported apart. Latencies are seconds per step over the same steps. Where no steady step is left the "
-    "value is null, never 0."
+    "total_ips: images of all devices divided by the wall time of the epoch's steady steps on the slowest "
+    "device. The first min(20, steps / 10 rounded up) steps of an epoch and the compilation of the graph are "
+    "left out and reported apart. Latencies are seconds per step over the same steps. Where no steady step "
+    "is left the value is null, never 0."
 )
 
 # Only the methods below may change these: everything else is free for `set`.

@@ -32,6 +32,26 @@ class StepTimes:
         """Steps at the start that are not steady: min(20, steps / 10 rounded up)."""
         return min(MAX_WARMUP_STEPS, math.ceil(len(self.durations) * WARMUP_SHARE))
 
+    @property
+    def compile_s(self) -> Optional[float]:
+        """What the first step took beyond a steady one: compiling the graph, where that step compiled one.
+
+        None when no steady step is left.
+        """
+        steady = self.durations[self.num_warmup :]
+        return max(0.0, self.durations[0] - float(np.median(steady))) if steady else None
+
+    def parts(self, prefix: str) -> dict[str, float]:
+        """Where the steady steps' time went, and that of the steps before them, in seconds."""
+        first = self.num_warmup
+        waits, durations = sum(self.waits[first:]), sum(self.durations[first:])
+        return {
+            f"{prefix}.data_time": waits,
+            f"{prefix}.compute_time": durations,
+            f"{prefix}.other_time": max(0.0, sum(self.totals[first:]) - waits - durations),
+            f"{prefix}.warmup_time": sum(self.totals[:first]),
+        }
+
     def metrics(self, prefix: str, images_per_step: int) -> dict[str, Optional[float]]:
         """Images per second of all devices, and latencies in seconds, over the steady steps.
 

@@ -9,6 +9,7 @@ from typing import Any
 from src import cli
 from src.config import Config, Data
 from src.job import Job
+from src.report.breakdown import bound_by
 from src.train.fit import Fitting, build, fit
 from src.weights import keeping, resume
 
@@ -75,6 +76,9 @@ def _results(job: Job, fitting: Fitting) -> dict[str, Any]:
     rates = [rate for rate in metrics.get("train.total_ips", []) if rate]
     if rates:
         facts["training"] = f"{statistics.median(rates):.1f} images/s (median epoch)"
+    bound = bound_by(metrics)
+    if bound:
+        facts["bound by"] = bound
     facts["log"] = resume.output_file(config, config.output.log)
     return facts
 

@@ -172,10 +172,15 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
+    if config.output.profile and world.is_main:
+        programme.insert(
+            2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
+        )
     if f.validation is not None:
-        programme.append(cb.Validate(f.record, f.step, f.validation, journal))
+        last = f.last_epoch(config)
+        programme.append(cb.Validate(f.record, f.step, f.validation, journal, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
-    programme.append(cb.EndOfEpoch(f.record, journal, config, f.meta))
+    programme.append(cb.EndOfEpoch(f.record, journal, config, f.meta, saver))
     return [*programme, cb.OfferResults(f.record, journal), cb.DataClock(f.record)]
 
 
@@ -186,11 +191,12 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFl
     about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
     size = None
     for epoch in range(f.begin.epoch, f.last_epoch(config)):
-        if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
+        compiles = config.train_size(epoch) != size
+        if compiles:  # a graph for each size of progressive resizing
             size = config.train_size(epoch)
             told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
             journal.console.waiting(told)
-        f.record.restart(epoch)
+        f.record.restart(epoch, compiles)
         if epoch == f.begin.epoch and f.begin.progress:
             f.record.go_on_from(f.begin.progress)
         dataset = f.pipeline.epoch(epoch, f.record.first_step)

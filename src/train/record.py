@@ -38,9 +38,12 @@ class EpochRecord:
     begun: float = 0.0  # perf_counter, s
     idle_since: float = 0.0  # when the last step's work was over, callbacks included (perf_counter, s)
     metrics: dict[str, float | None] = field(default_factory=dict)
+    compiles: bool = False  # the epoch's first step compiles a graph
+    ranks: dict[str, Any] | None = None  # what each rank measured, for the report
 
-    def restart(self, epoch: int) -> None:
+    def restart(self, epoch: int, compiles: bool = False) -> None:
         """Forget the last epoch."""
+        self.compiles, self.ranks = compiles, None
         self.epoch, self.first_step, self.times, self.metrics = epoch, 0, StepTimes(), {}
         self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = 0.0
         self.window_loss, self.window_steps, self.summed_steps = 0.0, 0, 0

@@ -43,6 +43,7 @@ class Saver:
     ) -> None:
         self.step, self.record, self.world, self.files, self.meta = step, record, world, files, meta
         self.last_time = time.monotonic()
+        self.seconds = 0.0  # spent on saving since `take_seconds`
 
     def save(self, *also: str) -> None:
         """Write the last checkpoint, and give it the names `also` too.
@@ -50,7 +51,7 @@ class Saver:
         Raises DivergedError if a tensor is not finite, SuiteError if the ranks have drifted apart, and
         CheckpointError if the disk does not take it.
         """
-        record = self.record
+        begun, record = time.perf_counter(), self.record
         pulse.give(Phase.SAVING, record.epoch, record.steps_done)
         where = f"at step {record.steps_done} of epoch {record.epoch + 1}"
         agreement.require_equal(self.step, self.world, where)
@@ -59,6 +60,12 @@ class Saver:
         if self.world.is_main:
             self.files.save(tensors, {**self.meta, **self._position()}, *also)
         self.last_time = time.monotonic()
+        self.seconds += time.perf_counter() - begun
+
+    def take_seconds(self) -> float:
+        """Seconds spent on saving since the last call."""
+        seconds, self.seconds = self.seconds, 0.0
+        return seconds
 
     def _position(self) -> dict[str, Any]:
         """Where training stands. Of a finished epoch its figures, in case that the report misses them."""

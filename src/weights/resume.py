@@ -20,7 +20,7 @@ FREE_OPTIONS = {
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load", "use-ema",
     "resume", "log", "dllogger-log", "report", "device-target", "device-ids", "launcher", "seed",
     "max-nonfinite-steps", "data-url", "train-url", "scratch", "save-every-steps",
-    "save-every-minutes", "keep",
+    "save-every-minutes", "keep", "tensorboard", "profile",
 }  # fmt: skip
 # Options that a run may change when it is continued from a checkpoint that is named: the learning rate is
 # computed anew, as a function of the epochs that are done.
@@ -168,7 +168,8 @@ def move_aside(config: Config) -> Path:
         n += 1
     target = workspace / f"previous-{n}"
     target.mkdir()
-    names = {*RUN_FILES, out.report, out.log, out.dllogger_log, "ranks"}
+    names = {*RUN_FILES, out.report, out.log, out.dllogger_log, "ranks", "tensorboard", "profile"}
+    names |= {str(Path(out.report).with_suffix(suffix)) for suffix in (".html", ".validation.json")}
     found = [workspace / name for name in names]
     found += workspace.glob(f"{out.model_prefix}_*.safetensors")
     for path in found:

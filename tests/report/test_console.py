@@ -210,3 +210,23 @@ def test_lines_of_different_epochs_are_aligned():
     assert first.index("img/s") == second.index("img/s")
     assert "  12.3 img/s  val loss" in first
     assert first.endswith("     0:59")
+
+
+def test_warnings_that_differ_only_in_numbers_are_shown_once_and_counted(tmp_path):
+    out = io.StringIO()
+    console = Console(file=out, log=open_log_file(tmp_path / "log.log", append=False))
+    for row in (3, 17, 100):
+        console.warn(f"row {row} is damaged")
+    console.warn("odd")
+    console.summary("done", {})
+    assert out.getvalue().splitlines() == [
+        "warning: row 3 is damaged",
+        "warning: odd",
+        "warning, 3 times, each in the log: row 3 is damaged",
+        "",
+        "done",
+    ]
+    log = (tmp_path / "log.log").read_text()
+    assert all(f"WARNING row {row} is damaged" in log for row in (3, 17, 100))
+    console.close()
+    assert out.getvalue().count("3 times") == 1

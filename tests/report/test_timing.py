@@ -43,3 +43,10 @@ def test_percentiles_are_of_the_steps():
 def test_without_a_steady_step_there_is_no_figure_rather_than_0():
     assert set(times([1.0]).metrics("val", 8).values()) == {None}
     assert "val.total_ips" in times([]).metrics("val", 8)
+
+
+def test_compiling_is_what_the_first_step_took_beyond_a_steady_one():
+    assert times([9.0] + [0.5] * 9).compile_s == pytest.approx(8.5)
+    assert times([0.4] + [0.5] * 9).compile_s == 0.0
+    assert times([9.0]).compile_s is None
+    assert times([]).compile_s is None

@@ -340,3 +340,21 @@ def test_an_epoch_that_ends_early_unasked_ends_the_run(steps, agreed, fails):
         return
     with pytest.raises(DataError, match="epoch 1 ended after 3 of 4 steps"):
         callback.on_train_epoch_end(Context())
+
+
+def test_an_epoch_too_short_to_be_profiled_is_told(tmp_path, capsys):
+    from src.report.console import Console
+    from src.report.journal import Journal
+    from src.train.callbacks.profiling import FIRST_STEPS, Profile
+
+    silent = Journal.silent()
+    journal = Journal(Console(), silent.dllogger, None)
+    record = EpochRecord(FIRST_STEPS)
+    callback = Profile(record, journal, tmp_path, 3)
+    for _ in range(FIRST_STEPS):
+        callback.on_train_step_begin(Context())
+        done(record, 1)
+        callback.on_train_step_end(Context())
+    callback.on_train_epoch_end(Context())
+    assert f"there were {FIRST_STEPS}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())

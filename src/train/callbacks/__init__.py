@@ -11,6 +11,7 @@ from src.train.callbacks.ending import (
     StopOnSignal,
 )
 from src.train.callbacks.measuring import Progress, Sums, TrainMetrics
+from src.train.callbacks.profiling import Profile
 from src.train.callbacks.pulses import Pulses
 from src.train.callbacks.saving import Checkpoints, CheckpointsWithinEpochs, EndOfEpoch
 from src.train.callbacks.scoring import AverageStatistics, Validate
@@ -20,6 +21,6 @@ from src.train.callbacks.whole import WholeEpoch
 
 __all__ = [
     "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "Checkpoints", "CheckpointsWithinEpochs",
-    "DataClock", "EndOfEpoch", "OfferResults", "Progress", "Pulses", "StepClock",
+    "DataClock", "EndOfEpoch", "OfferResults", "Profile", "Progress", "Pulses", "StepClock",
     "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate", "WholeEpoch",
 ]  # fmt: skip

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mindspore.train import Callback
 
+from src.report.merging import merged
+
 if TYPE_CHECKING:
     from src.config import Config
     from src.platform.distributed import World
@@ -63,8 +65,8 @@ class TrainMetrics(Callback):
     def __init__(
         self, record: EpochRecord, step: TrainStep, config: Config, schedule: Schedule, world: World
     ) -> None:
-        self.record, self.step, self.schedule = record, step, schedule
-        self.images_per_step = config.training.batch_size * world.size
+        self.record, self.step, self.schedule, self.world = record, step, schedule, world
+        self.batch_size = config.training.batch_size
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
@@ -75,16 +77,13 @@ class TrainMetrics(Callback):
             record.metrics["train.top5"] = record.top5 / record.counted
         if self.step.loss_scale is not None:
             record.metrics["train.loss_scale"] = float(self.step.loss_scale.scale.asnumpy())
-        skipped = record.times.num_warmup
+        figures, record.ranks = merged(record.times, "train", self.batch_size, self.world.gather)
         record.metrics.update(
             {
                 "train.loss": record.loss / record.steps,
                 "train.skipped_steps": record.skipped,
                 "train.lr": self.schedule.rate(record.position),
-                **record.times.metrics("train", self.images_per_step),
-                "train.data_time": sum(record.times.waits[skipped:]),
-                "train.compute_time": sum(record.times.durations[skipped:]),
-                # The steps left out of the above; compiling the graph is in the first epoch's.
-                "train.warmup_time": sum(record.times.totals[:skipped]),
+                **figures,
+                "train.compile_time": record.times.compile_s if record.compiles else 0.0,
             }
         )

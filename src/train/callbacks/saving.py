@@ -77,13 +77,18 @@ class CheckpointsWithinEpochs(Callback):
 class EndOfEpoch(Callback):
     """Hands the finished epoch's record to the journal."""
 
-    def __init__(self, record: EpochRecord, journal: Journal, config: Config, meta: dict) -> None:
+    def __init__(
+        self, record: EpochRecord, journal: Journal, config: Config, meta: dict, saver: Saver
+    ) -> None:
         self.record, self.journal, self.config, self.meta = record, journal, config, meta
+        self.saver = saver
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
         if not record.complete:
             return
-        self.journal.note(best=self.meta["best"])
+        ranks = None if record.ranks is None else {"epoch": record.epoch, **record.ranks}
+        self.journal.note(best=self.meta["best"], ranks=ranks)
+        record.metrics["checkpoint_time"] = self.saver.take_seconds()
         seconds = time.perf_counter() - record.begun
         self.journal.end_epoch(record.epoch, self.config.training.num_epochs, record.metrics, seconds)

@@ -40,20 +40,23 @@ class Validate(Callback):
     """Scores the network after every epoch, and the moving average of its weights where there is one."""
 
     def __init__(
-        self, record: EpochRecord, step: TrainStep, validation: Validation, journal: Journal
+        self, record: EpochRecord, step: TrainStep, validation: Validation, journal: Journal, last_epoch: int
     ) -> None:
         self.record, self.step, self.validation, self.journal = record, step, validation, journal
+        self.last_epoch = last_epoch
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         if not self.record.complete:
             return
         num_images = len(self.validation.pipeline.source)
         with self.journal.console.waiting(f"validating {num_images} images"):
-            score = self.validation.run()
+            score = self.validation.run(keep_answers=self.record.epoch + 1 == self.last_epoch)
         self.record.metrics.update(score.metrics())
         if self.step.average is not None:
             console = self.journal.console
             with console.waiting("validating the averaged weights"), self.step.average.in_place_of_weights():
-                found = self.validation.run().metrics()
-            self.record.metrics.update({ours: found[name] for name, ours in EMA_METRICS.items()})
+                averaged = self.validation.run()
+            self.record.metrics.update({ours: averaged.metrics()[name] for name, ours in EMA_METRICS.items()})
+            self.record.metrics["val.time"] = sum(s.figures["val.time"] or 0.0 for s in (score, averaged))
         self.journal.note(num_samples=score.num_samples)
+        self.validation.tell(score, self.record.epoch, self.journal)
