@@ -131,11 +131,15 @@ class Journal:
             loss, ips, lr = (metrics[f"train.{name}"] for name in ("loss", "ips", "lr"))
             self._progress.line(step, loss=loss, ips=ips, lr=lr)
 
-    def end_epoch(self, epoch: int, num_epochs: int, metrics: Mapping[str, Any], seconds: float) -> None:
-        """All numbers of a finished epoch, in the report's names."""
+    def end_epoch(
+        self, epoch: int, num_epochs: int, metrics: Mapping[str, Any], seconds: float, to_come: int = 0
+    ) -> None:
+        """All numbers of a finished epoch, in the report's names; `to_come` more follow in this run."""
         self._progress = None
         metrics = {**metrics, "epoch_time": seconds}
-        self.console.epoch_summary(epoch, num_epochs, metrics, remarks(metrics))
+        left = f"run left {wording.duration(seconds * to_come).strip()}" if to_come else ""
+        note = "  ".join(words for words in (remarks(metrics), left) if words)
+        self.console.epoch_summary(epoch, num_epochs, metrics, note)
         self.dllogger.log([epoch], {DLLOGGER_NAMES.get(name, name): v for name, v in metrics.items()})
         self.record(epoch, metrics)
 

@@ -158,6 +158,7 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     if world.is_main:
         files.clean()
     saver = Saver(f.step, f.record, world, files, f.meta)
+    last = f.last_epoch(config)
     programme: list[Callback] = [
         cb.StepClock(f.record),
         cb.Pulses(f.record),
@@ -177,10 +178,10 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
             2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
         )
     if f.validation is not None:
-        last = f.last_epoch(config)
         programme.append(cb.Validate(f.record, f.step, f.validation, journal, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
-    programme.append(cb.EndOfEpoch(f.record, journal, config, f.meta, saver))
+    num_epochs = config.training.num_epochs
+    programme.append(cb.EndOfEpoch(f.record, journal, num_epochs, last, f.meta, saver))
     return [*programme, cb.OfferResults(f.record, journal), cb.DataClock(f.record)]
 
 

@@ -84,6 +84,14 @@ def test_the_line_of_an_epoch_tells_skipped_updates_and_the_average_only_where_t
     assert remarks(several) == "3 updates skipped: gradients not finite, loss scale now 8192"
 
 
+@pytest.mark.parametrize(("to_come", "told"), [(3, "run left 3:06"), (1, "run left 1:02"), (0, None)])
+def test_the_time_left_is_told_after_every_epoch_but_the_last(tmp_path, capsys, to_come, told):
+    open_journal(tmp_path).end_epoch(2, 90, {"train.loss": 1.0, "train.skipped_steps": 1.0}, 62.0, to_come)
+    line = capsys.readouterr().out
+    assert "1 update skipped" in line
+    assert (told in line) if told else ("left" not in line)
+
+
 def test_an_epoch_is_recorded_once_whenever_the_run_was_killed(tmp_path):
     """Between its checkpoint and its record: the checkpoint has the figures."""
     journal = open_journal(tmp_path)

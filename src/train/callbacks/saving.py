@@ -75,13 +75,19 @@ class CheckpointsWithinEpochs(Callback):
 
 
 class EndOfEpoch(Callback):
-    """Hands the finished epoch's record to the journal."""
+    """Hands the finished epoch's record to the journal. `num_epochs` in all, `last_epoch` in this run."""
 
     def __init__(
-        self, record: EpochRecord, journal: Journal, config: Config, meta: dict, saver: Saver
+        self,
+        record: EpochRecord,
+        journal: Journal,
+        num_epochs: int,
+        last_epoch: int,
+        meta: dict,
+        saver: Saver,
     ) -> None:
-        self.record, self.journal, self.config, self.meta = record, journal, config, meta
-        self.saver = saver
+        self.record, self.journal, self.meta, self.saver = record, journal, meta, saver
+        self.num_epochs, self.last_epoch = num_epochs, last_epoch
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
@@ -91,4 +97,5 @@ class EndOfEpoch(Callback):
         self.journal.note(best=self.meta["best"], ranks=ranks)
         record.metrics["checkpoint_time"] = self.saver.take_seconds()
         seconds = time.perf_counter() - record.begun
-        self.journal.end_epoch(record.epoch, self.config.training.num_epochs, record.metrics, seconds)
+        to_come = self.last_epoch - record.epoch - 1
+        self.journal.end_epoch(record.epoch, self.num_epochs, record.metrics, seconds, to_come)
