@@ -57,22 +57,22 @@ PRESETS = {
         3.4,
         9.6,
         "3,411 images/s of one A100 in mixed precision (published by NVIDIA for its MXNet example); "
-        "235 GB/s, 3.4 us and 9.6 us (constants of NCCL's own cost model, published by NVIDIA in "
-        "src/graph/tuning.cc of NCCL 2.8: ring, Simple protocol, NVLink and network); 25 GB/s: one 200 Gb/s "
-        "port per GPU (published by NVIDIA for the DGX A100)",
+        "235 GB/s: an assumption; 3.4 us and 9.6 us (constants of NCCL's own cost model, published by NVIDIA "
+        "in src/graph/tuning.cc: ring, Simple protocol, NVLink and network; newer versions: 14 us for the "
+        "network); 25 GB/s: one 200 Gb/s port per GPU (published by NVIDIA for the DGX A100)",
     ),
     "ascend-910": Machine(
-        256 / 0.118,
+        2115,
         8,
         0,
         12.5,
         0,
         0,
-        "118 ms for 256 images (published by mindspore/models for 8 Ascend 910, its all-reduce included, so "
-        "that a little is counted twice); 12.5 GB/s: 100 Gb/s per device (published by Huawei for the Atlas "
-        "900). Bandwidth inside a node and latencies: no published value known to us; give --inside-gbs, "
-        "--inside-us and --between-us. Without them the inside of a node and all latencies cost nothing "
-        "here, so that the times are lower bounds",
+        "2,115 images/s of one Ascend 910 in mixed precision, 256 images per device (published by MindSpore, "
+        "docs r0.5, benchmark.md; there 16,600 with 8 and 32,768 with 16, which is 98 % and 97 % of as many "
+        "single ones). 12.5 GB/s: one 100 Gb/s port per device, an assumption. Bandwidth inside a node and "
+        "latencies: no published value known to us; give --inside-gbs, --inside-us and --between-us. Without "
+        "them the inside of a node and all latencies cost nothing here, so that the times are lower bounds",
     ),
 }
 
