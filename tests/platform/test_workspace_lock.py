@@ -145,6 +145,25 @@ def test_a_workspace_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         WorkspaceLock().take(tmp_path / "file" / "run")
 
 
+ALONE = """
+import sys
+from src import run
+from src.platform.workspace_lock import WorkspaceLock
+WorkspaceLock.wait_s = 0.0
+code = run.main(sys.argv[1:], "train.py")
+print("mindspore" in sys.modules)
+sys.exit(code)
+"""
+
+
+def test_a_process_that_no_runner_started_takes_it_itself(other: subprocess.Popen, tmp_path: Path) -> None:
+    words = ["--data-backend", "synthetic", "--workspace", str(tmp_path)]
+    done = subprocess.run([sys.executable, "-c", ALONE, *words], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "False\n")
+    assert done.stderr.startswith(f"train.py: --workspace {tmp_path} is in use by another run (process")
+    assert [path.name for path in tmp_path.iterdir()] == [FILE]
+
+
 RANK = """
 import os, subprocess, sys, time
 from pathlib import Path
@@ -152,13 +171,16 @@ from src.platform import workspace_lock
 lock = workspace_lock.of_rank(0, trains=True)
 assert lock.fd >= 0, "handed by runner"
 assert not lock.take(Path("absent")), "nothing to take any more"
-if os.fork() == 0:  # processes further down must not keep the lock when the rank has ended
+# Processes further down must not keep the lock when the rank has ended, whichever way they are started.
+started = subprocess.Popen(["sleep", "60"], close_fds=False, start_new_session=True).pid
+ready, told = os.pipe()
+forked = os.fork()
+if forked == 0:
     os.setsid()
-    subprocess.Popen(["sleep", "60"], close_fds=False)
-    open(sys.argv[1] + ".pid", "w").write(str(os.getpid()))
+    os.write(told, b"!")
     time.sleep(60)
-while not os.path.exists(sys.argv[1] + ".pid"):
-    time.sleep(0.01)
+os.read(ready, 1)
+Path(sys.argv[1]).write_text(f"{started} {forked}")
 """
 
 
@@ -176,10 +198,11 @@ def test_ranks_hold_it_with_runner_but_not_what_they_start(
     outcome = supervise(plan)
     assert (outcome.code, outcome.message) == (0, "")
     lock._drop()  # the only one left that has it
-    below = int(mark.with_suffix(".pid").read_text())
+    below = [int(pid) for pid in mark.read_text().split()]
     try:
-        assert Path(f"/proc/{below}").exists()
+        assert all(Path(f"/proc/{pid}").exists() for pid in below)
         locks.append(WorkspaceLock())
         assert locks[-1].take(tmp_path)
     finally:
-        os.killpg(below, 9)
+        for pid in below:
+            os.kill(pid, 9)
