@@ -104,7 +104,7 @@ def _run_here(
                 hang_s=hang_s,
             )
         except SuiteError as error:  # a process could not be started
-            outcome = Outcome(error.exit_code, str(error), unfinished=True)
+            outcome = Outcome(error.exit_code, str(error))
     return _conclude(ending, outcome)
 
 

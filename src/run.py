@@ -15,7 +15,7 @@ from src.job import Job
 from src.platform import distributed, environment, machine, pulse, rendezvous, scheduler, shared
 from src.platform.launchers import Place
 from src.platform.pulse import Phase
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 from src.platform.workspace_lock import WorkspaceLock, of_rank
 from src.report.journal import Journal
 from src.report.report import Report
@@ -47,14 +47,14 @@ def main(argv: Sequence[str], prog: str) -> int:
             print(prepared.plan.sentence)
             return 0
         rendezvous.open_for(place, config.output.workspace / "ranks")
-        stop = StopFlag().install()
+        requests = Requests().install()
         world = distributed.init(device)  # imports MindSpore
         prepared = _agreed(config, prepared, world)
         if prepared.plan.action == "finished":
             if world.is_main:
                 print(prepared.plan.sentence)
             return distributed.leave(0, world)
-        job = _start(config, world, stop, prepared)
+        job = _start(config, world, requests, prepared)
         job.journal.offer_results = staged.results.offer
         for notice in (*notices, *staging.about_strangers(strangers), *staged.notices, *lock.notices):
             job.journal.console.say(notice)
@@ -106,7 +106,7 @@ def _relative(path: Path, workspace: Path) -> tuple[str, bool]:
     return str(path.relative_to(workspace) if inside else path), inside
 
 
-def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: preflight.Prepared) -> Job:
+def _start(config: Config, world: distributed.World, requests: Requests, prepared: preflight.Prepared) -> Job:
     seed = config.training.seed
     if seed is None:
         seed = environment.draw_seed() if prepared.plan.seed is None else prepared.plan.seed
@@ -114,7 +114,7 @@ def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: p
     journal = Journal.silent()
     if world.is_main:
         journal = _open_journal(config, world, prepared, seed)
-    return Job(config, world, prepared.splits, prepared.plan, seed, journal, stop)
+    return Job(config, world, prepared.splits, prepared.plan, seed, journal, requests)
 
 
 def _finish(job: Job) -> int:
