@@ -22,7 +22,7 @@ from typing import Any
 from src import cli
 from src.config import Config
 from src.platform import environment, machine
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 
 
 class InMemory:
@@ -78,7 +78,7 @@ def suite(fitting: Any, config: Config, pipeline: Any, workspace: Path) -> float
     journal = Journal.open(**files, report=report, append=False)
 
     begin = time.perf_counter()
-    fit(run, config, World(), journal, StopFlag())
+    fit(run, config, World(), journal, Requests())
     return time.perf_counter() - begin
 
 

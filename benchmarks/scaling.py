@@ -28,7 +28,7 @@ from typing import Any, Callable
 from benchmarks.measuring import ROOT, machine, table
 from src import cli, launch
 from src.platform import environment
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 from src.platform.supervisor import Process, supervise
 
 PARTS = ("step", "compute", "all-reduce alone", "input", "epoch")
@@ -173,7 +173,7 @@ def prepare(config: Any, world: Any) -> tuple[dict[str, Callable[[], int]], int]
         return 1
 
     def epoch() -> int:
-        fit(fitting, config, world, Journal.silent(), StopFlag())
+        fit(fitting, config, world, Journal.silent(), Requests())
         return len(ready)
 
     works = (lambda: steps(fitting.step), lambda: steps(bare), all_reduce, lambda: len(batches()), epoch)

@@ -8,7 +8,7 @@ from typing import Any
 from src.config import Config
 from src.data.splits import Splits
 from src.platform.distributed import World
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 from src.report.journal import Journal
 from src.weights.resume import Plan
 
@@ -23,7 +23,7 @@ class Job:
     plan: Plan
     seed: int
     journal: Journal
-    stop: StopFlag
+    requests: Requests
 
     def options(self) -> dict[str, Any]:
         """All options with the seed that is used, as they go into report and log."""

@@ -25,6 +25,7 @@ from src.platform.nodes import Nodes
 from src.platform.object_storage import is_url
 from src.platform.signals import ignore_save_requests
 from src.platform.supervisor import Outcome, Process, supervise
+from src.platform.workspace_lock import WorkspaceLock
 from src.weights import resume
 
 SUITE = Path(__file__).resolve().parent.parent
@@ -58,15 +59,21 @@ def _run(argv: List[str]) -> int:
     if config.launch.dry_run and is_url(config.platform.data_url):  # nothing is copied, so nothing is seen
         print(describe(config, device, nodes, make_plan(config, device, nodes, 0, handed_down)))
         return 0
-    staged = staging.stage(config, copies=True, writes=nodes.is_first)
+    lock = WorkspaceLock(nodes.node_rank, wanted=config.trains)
+    staged = staging.stage(config, copies=True, writes=nodes.is_first, claim=lock.take)
     config = dataclasses.replace(config, **vars(staged.config))
     for notice in (*staging.about_strangers(strangers), *staged.notices):
         print(f"runner: {notice}", flush=True)
-    return staged.finish(_run_here(config, nodes, device, handed_down, argv))
+    return staged.finish(_run_here(config, nodes, device, handed_down, argv, lock))
 
 
 def _run_here(
-    config: RunnerConfig, nodes: Nodes, device: str, handed_down: Mapping[str, str], argv: List[str]
+    config: RunnerConfig,
+    nodes: Nodes,
+    device: str,
+    handed_down: Mapping[str, str],
+    argv: List[str],
+    lock: WorkspaceLock,
 ) -> int:
     """Start and supervise this node's processes, with data and workspace on its disk."""
     prepared = preflight.prepare(config.for_rank(), nodes.size, decides=nodes.is_first)
@@ -79,6 +86,10 @@ def _run_here(
         if prepared.plan.action == "finished" and nodes.num_nodes == 1:  # several must agree on that first
             print(prepared.plan.sentence)
             return 0
+        if lock.take(config.output.workspace) and nodes.is_first:
+            prepared = preflight.planned_anew(config.for_rank(), nodes.size, prepared)
+        for notice in lock.notices:
+            print(f"runner: {notice}", flush=True)
         _prepare_workspace(config, plan, argv, move_aside=prepared.plan.move_aside)
         if nodes.num_nodes > 1:
             print(f"runner: {nodes.sentence(port, config.output.workspace / 'ranks')}", flush=True)
@@ -87,13 +98,13 @@ def _run_here(
         try:
             hang_s = config.launch.hang_timeout
             outcome = supervise(
-                plan,
+                lock.handed_to(plan),
                 stop_grace_s=config.launch.grace,
                 start_hang_s=START_HANG_S if hang_s else 0.0,
                 hang_s=hang_s,
             )
         except SuiteError as error:  # a process could not be started
-            outcome = Outcome(error.exit_code, str(error), unfinished=True)
+            outcome = Outcome(error.exit_code, str(error))
     return _conclude(ending, outcome)
 
 

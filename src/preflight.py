@@ -5,6 +5,7 @@ Both runner (before it starts processes) and each rank (before it imports MindSp
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 from src.config import Config
@@ -14,6 +15,7 @@ from src.data.splits import Splits, open_splits
 from src.errors import CheckpointError, DataError, OptionError
 from src.weights import pretrained, resume
 
+_START = resume.Plan("start")
 TOTAL_STRIDE = 32  # of every network here: one pixel of the last stage for so many of the image
 
 
@@ -40,9 +42,7 @@ def prepare(config: Config, world_size: int, decides: bool = True) -> Prepared:
     training, load = config.training, config.output.load
     if load is not None and not load.is_file():
         raise CheckpointError(f"--load {load}: no such checkpoint")
-    plan = resume.Plan("start")
-    if decides:
-        plan = pretrained.prepare(config, resume.plan(config, world_size) if config.trains else plan)
+    plan = _plan(config, world_size) if decides else _START
     if training.mode == "pred" and not training.test_io:
         find_images(str(config.data.data_pred))
         return Prepared(None, plan)
@@ -62,3 +62,12 @@ def prepare(config: Config, world_size: int, decides: bool = True) -> Prepared:
                 "and its variance undefined; use -b 2 or more"
             )
     return Prepared(splits, plan)
+
+
+def planned_anew(config: Config, world_size: int, prepared: Prepared) -> Prepared:
+    """The same, once the workspace is locked: a run that had it may have ended since it was looked at."""
+    return dataclasses.replace(prepared, plan=_plan(config, world_size))
+
+
+def _plan(config: Config, world_size: int) -> resume.Plan:
+    return pretrained.prepare(config, resume.plan(config, world_size) if config.trains else _START)

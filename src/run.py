@@ -13,8 +13,10 @@ from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
 from src.platform import distributed, environment, machine, pulse, rendezvous, scheduler, shared
+from src.platform.launchers import Place
 from src.platform.pulse import Phase
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
+from src.platform.workspace_lock import WorkspaceLock, of_rank
 from src.report.journal import Journal
 from src.report.report import Report
 from src.weights import resume
@@ -35,29 +37,28 @@ def main(argv: Sequence[str], prog: str) -> int:
         notices = environment.prepare(device, place.local_size)
         if place.is_scheduler:  # msrun starts this script for that, too
             return distributed.leave(scheduler.serve())
-        staged = staging.stage(config, copies=place.local_rank == 0, writes=place.rank == 0)
+        lock = of_rank(place.rank, config.trains)
+        staged = staging.stage(config, place.local_rank == 0, place.rank == 0, lock.take)
         config = staged.config
         if not environment.started_by_runner():  # runner sends what is left itself, whatever ends its ranks
             finish = staged.finish
-        prepared = preflight.prepare(config, place.size, decides=place.rank == 0)
+        prepared = _prepared(config, place, lock)
         if prepared.plan.action == "finished" and place.alone:
             print(prepared.plan.sentence)
             return 0
         rendezvous.open_for(place, config.output.workspace / "ranks")
-        stop = StopFlag().install()
+        requests = Requests().install()
         world = distributed.init(device)  # imports MindSpore
         prepared = _agreed(config, prepared, world)
         if prepared.plan.action == "finished":
             if world.is_main:
                 print(prepared.plan.sentence)
             return distributed.leave(0, world)
-        job = _start(config, world, stop, prepared)
+        job = _start(config, world, requests, prepared)
         job.journal.offer_results = staged.results.offer
-        for notice in (*notices, *staging.about_strangers(strangers), *staged.notices):
+        for notice in (*notices, *staging.about_strangers(strangers), *staged.notices, *lock.notices):
             job.journal.console.say(notice)
-        code = _finish(job)
-        pulse.give(Phase.LEAVING)
-        return distributed.leave(code, job.world, finish)
+        return distributed.leave(_finish(job), job.world, finish)
     except SuiteError as error:
         pulse.give(Phase.FAILING)
         print(f"{prog}: {error}", file=sys.stderr)
@@ -70,6 +71,15 @@ def main(argv: Sequence[str], prog: str) -> int:
 
 def _as_it_is(code: int) -> int:
     return code
+
+
+def _prepared(config: Config, place: Place, lock: WorkspaceLock) -> preflight.Prepared:
+    """What will be done; where there is anything, decided with the workspace locked."""
+    prepared = preflight.prepare(config, place.size, decides=place.rank == 0)
+    done = prepared.plan.action == "finished" and place.alone
+    if not done and lock.take(config.output.workspace):
+        prepared = preflight.planned_anew(config, place.size, prepared)
+    return prepared
 
 
 def _agreed(config: Config, prepared: preflight.Prepared, world: distributed.World) -> preflight.Prepared:
@@ -96,7 +106,7 @@ def _relative(path: Path, workspace: Path) -> tuple[str, bool]:
     return str(path.relative_to(workspace) if inside else path), inside
 
 
-def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: preflight.Prepared) -> Job:
+def _start(config: Config, world: distributed.World, requests: Requests, prepared: preflight.Prepared) -> Job:
     seed = config.training.seed
     if seed is None:
         seed = environment.draw_seed() if prepared.plan.seed is None else prepared.plan.seed
@@ -104,12 +114,14 @@ def _start(config: Config, world: distributed.World, stop: StopFlag, prepared: p
     journal = Journal.silent()
     if world.is_main:
         journal = _open_journal(config, world, prepared, seed)
-    return Job(config, world, prepared.splits, prepared.plan, seed, journal, stop)
+    return Job(config, world, prepared.splits, prepared.plan, seed, journal, requests)
 
 
 def _finish(job: Job) -> int:
     try:
-        return _work(job.config)(job)
+        code = _work(job.config)(job)
+        pulse.give(Phase.LEAVING)
+        return code
     except BaseException as error:
         row_fault = job.splits.row_fault() if job.splits else None  # MindSpore wraps what a source raised
         error = row_fault or error

@@ -6,6 +6,7 @@ import dataclasses
 import filecmp
 import tempfile
 from pathlib import Path
+from typing import Callable
 
 from src.config import Config, Data
 from src.data.manifest import FILE_NAME, read_manifest
@@ -33,16 +34,21 @@ class Staged:
         return RESULTS_NOT_SENT if fault and code == 0 else code
 
 
-def stage(config: Config, copies: bool, writes: bool) -> Staged:
+def stage(
+    config: Config, copies: bool, writes: bool, claim: Callable[[Path], object] = lambda workspace: None
+) -> Staged:
     """Bring data and earlier results to the local disk; the same options where nothing is to be brought.
 
     `copies`: this process does it for its node; others wait for it. `writes`: this one sends the results.
+    `claim` is called with the workspace before anything is brought there.
     Raises OptionError, DataError or another SuiteError.
     """
     local, notices = _local_places(config)
     urls = [url for url in (_data_url(config), config.platform.train_url) if is_url(url)]
     if not urls:
         return Staged(local, notices=notices)
+    if is_url(config.platform.train_url):
+        claim(local.output.workspace)
     pulse.give(pulse.Phase.STAGING)
     scratch = modelarts.scratch_folder(config.platform.scratch)
     folder = modelarts.attempt_folder(scratch)

@@ -20,7 +20,7 @@ from src import cli
 from src.config import Config
 from src.platform import distributed, environment
 from src.platform.distributed import World
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 from src.report.journal import Journal
 
 BATCH, UPDATES, EPOCHS, SEED, CLASSES, SIDE = 8, 5, 2, 11, 10, 16
@@ -111,7 +111,7 @@ def train(config: Config, world: World, size: int) -> dict[str, Any]:
         if world.size != size:
             fitting = dataclasses.replace(fitting, pipeline=Interleaved(config, splits.train, size))
         begun = {p.name: p.asnumpy().copy() for p in fitting.step.get_parameters()}
-        fit.fit(fitting, config, world, Journal.silent(), StopFlag())
+        fit.fit(fitting, config, world, Journal.silent(), Requests())
         agreement.require_equal(fitting.step, world, "at the end")
     state = {p.name: p.asnumpy() for p in fitting.step.get_parameters()}
     own = agreement.of_each_rank(fitting.step)

@@ -220,6 +220,7 @@ def test_tests_mirror_what_they_test():
         "test_faults",
         "test_faults_around_ranks",
         "test_two_processes",
+        "test_two_runs",
         "test_recipes",
         "test_several_nodes",
         "test_mutations",

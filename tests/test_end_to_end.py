@@ -79,6 +79,7 @@ def trained(tmp_path_factory) -> Path:
 def test_a_run_leaves_what_is_promised_and_nothing_else(trained):
     names = {p.name for p in trained.iterdir()} - {"console.txt"}
     expected = {
+        ".lock",
         "report.json",
         "report.html",
         "report.validation.json",

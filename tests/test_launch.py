@@ -23,8 +23,10 @@ DRIVER = """
 import sys
 from pathlib import Path
 from src import launch
+from src.platform.workspace_lock import WorkspaceLock
 launch.SUITE = Path(sys.argv[1])
-sys.exit(launch.main(sys.argv[2:]))
+WorkspaceLock.wait_s = float(sys.argv[2])
+sys.exit(launch.main(sys.argv[3:]))
 """
 STAND_IN = """
 import json, os, signal, sys, time
@@ -49,6 +51,7 @@ with open("scheduler.json", "w") as file:
 time.sleep(60)
 """
 FOREVER = "time.sleep(60)"
+OUTLIVES = f"import ctypes; ctypes.CDLL(None).prctl(1, 0)  # PR_SET_PDEATHSIG: none\n{FOREVER}"
 WRITE_REPORT = """
 from src.report.report import Report
 words = dict(model="resnetv15", num_devices=2, cmd=[], config={}, environment={}, dataset={})
@@ -60,8 +63,10 @@ SMALL = ("--data-backend", "synthetic", "-b", "2")
 class Stage:
     """A folder that stands in for the suite, and the runner on it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.workspace = folder, folder / "ws"
+    wait_s = 0.3  # for another run to leave the workspace
+
+    def __init__(self, folder: Path, workspace: Optional[Path] = None) -> None:
+        self.folder, self.workspace = folder, workspace or folder / "ws"
         (folder / "programs").mkdir(parents=True)
         (folder / "src" / "platform").mkdir(parents=True)
         (folder / "train.py").write_text(STAND_IN)
@@ -72,7 +77,7 @@ class Stage:
         for rank, program in enumerate(programs):
             (self.folder / "programs" / str(rank)).write_text(program)
         words = ["-n", str(len(programs)), "--workspace", str(self.workspace), *SMALL, *options]
-        command = [sys.executable, "-c", DRIVER, str(self.folder), *words]
+        command = [sys.executable, "-c", DRIVER, str(self.folder), str(self.wait_s), *words]
         return subprocess.Popen(command, cwd=SUITE, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def ready(self, num_ranks: int) -> "Stage":
@@ -252,6 +257,43 @@ class TestRuns:
         assert [run.returncode for run in started] == [0, 0]
         assert len(ports) == 2
 
+    def test_two_runs_in_one_workspace(self, stage: Stage, tmp_path: Path) -> None:
+        """The second is refused, and again while a rank outlives its runner; then nothing is in the way."""
+        first = stage.start(OUTLIVES, OUTLIVES)
+        stage.ready(2)
+        log = (stage.workspace / "ranks" / "rank_1.log").read_bytes()
+        second = Stage(tmp_path / "second", stage.workspace)
+
+        def refused(*options: str) -> str:
+            started = second.start("", "", options=options)
+            out, err = started.communicate(timeout=20)
+            assert (started.returncode, out) == (2, "")
+            return err
+
+        told = refused("--overwrite")
+        assert told.startswith(f"runner: --workspace {stage.workspace} is in use by another run (process ")
+        assert f"(process {first.pid} on " in told
+        assert told.count("\n") == 1
+        first.kill()
+        first.wait()
+        os.kill(int(stage.facts("rank_0")["pid"]), signal.SIGKILL)  # type: ignore[call-overload]
+        assert refused() == told, "held by the last of them"
+        assert (stage.workspace / "ranks" / "rank_1.log").read_bytes() == log
+        assert sorted(path.name for path in stage.workspace.iterdir()) == [".lock", "ranks"]
+        os.kill(int(stage.facts("rank_1")["pid"]), signal.SIGKILL)  # type: ignore[call-overload]
+        third = second.start("", "")
+        assert third.communicate(timeout=20) == ("", "")
+        assert third.returncode == 0
+
+    def test_commands_that_do_not_train_work_beside_a_run(self, stage: Stage, tmp_path: Path) -> None:
+        first = stage.start(FOREVER)
+        stage.ready(1)
+        other = Stage(tmp_path / "other", stage.workspace)
+        started = other.start("print('reads')", options=("--test-io",))
+        assert started.communicate(timeout=20) == ("reads\n", "")
+        first.kill()
+        first.communicate()
+
     def test_a_second_run_appends_to_the_logs(self, stage: Stage) -> None:
         for word in ("first", "second"):
             stage.start("", f"print('{word}')").communicate(timeout=20)
@@ -277,6 +319,32 @@ class TestWorkspaces:
         self.leave(stage, "interrupted")
         started = stage.start("print('goes on')", "")
         assert started.communicate(timeout=20) == ("goes on\n", "")
+        assert (stage.workspace / "model_last.safetensors").exists()
+
+    def test_what_is_done_is_decided_when_no_other_run_has_the_workspace_any_more(
+        self, stage: Stage, tmp_path: Path
+    ) -> None:
+        """The first has saved nothing yet when the second looks: its files would be moved aside."""
+        left = Stage(tmp_path / "left")
+        self.leave(left, "interrupted")
+        program = "from pathlib import Path\ndef bring(name):\n"
+        program += f"    os.replace(Path({str(left.workspace)!r}, name), Path(folder, 'ws', name))\n"
+        program += "bring('report.json')\n"
+        program += "while not os.path.exists(folder + '/go'): time.sleep(0.02)\n"
+        first = stage.start(program + "bring('model_last.safetensors')", "")
+        while not (stage.workspace / "report.json").exists():
+            assert first.poll() is None
+            time.sleep(0.02)
+        second = Stage(tmp_path / "second", stage.workspace)
+        second.wait_s = 20.0
+        started = second.start("print('goes on')", "")
+        files = Path(f"/proc/{started.pid}/fd")
+        while not any(path.resolve().name == ".lock" for path in files.iterdir()):  # it has looked, and waits
+            assert started.poll() is None
+            time.sleep(0.02)
+        (stage.folder / "go").touch()
+        assert started.communicate(timeout=20) == ("goes on\n", "")
+        assert first.wait(20) == 0
         assert (stage.workspace / "model_last.safetensors").exists()
 
     def test_another_run_is_refused(self, stage: Stage) -> None:

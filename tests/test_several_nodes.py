@@ -77,6 +77,7 @@ def test_two_nodes_are_one_run_and_go_on_as_one(nodes: TwoNodes, tmp_path: Path)
     assert f"node 0 of 2: rank 0 of 2; waiting for the ranks of the other nodes at {ADDRESSES[0]}:" in told
     assert "node 1 of 2: rank 1 of 2, output in" in other[1]
     assert sorted(path.name for path in (tmp_path / "node_1").rglob("*")) == [
+        ".lock-node-1",
         "rank_1.log",
         "ranks",
         "report.json",

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import BinaryIO, Callable, List, Mapping, Optional
+from typing import BinaryIO, Callable, List, Mapping, Optional, Tuple
 
 from src.platform import environment, pulse
 from src.platform.signals import ignore_save_requests
@@ -37,6 +37,8 @@ class Process:
     cwd: Optional[Path] = None
     service: bool = False
     """serves the others: not waited for, and stopped after them"""
+    pass_fds: Tuple[int, ...] = ()
+    """files of the supervisor's that it keeps open too"""
 
 
 class Child:
@@ -56,7 +58,7 @@ class Child:
         self._popen = subprocess.Popen(
             process.command,
             env=environment.for_child({**process.environment, **told}),
-            pass_fds=() if self._pulse is None else (self._pulse.fileno(),),
+            pass_fds=(*process.pass_fds, *(() if self._pulse is None else (self._pulse.fileno(),))),
             cwd=process.cwd,
             stdin=subprocess.DEVNULL,
             stdout=self._log,

@@ -27,6 +27,7 @@ COLLECTIVE_TIMEOUT_S = 600
 # Names of our own, from runner to its ranks, besides LOCAL_RANK.
 COMMAND, CHOSEN = "SUITE_COMMAND", "SUITE_CHOSEN"
 PULSE = "SUITE_PULSE"  # the file descriptor to give signs of life to
+LOCK = "SUITE_LOCK"  # the one of the workspace's lock
 
 
 def detect_device(requested: str) -> str:
@@ -216,10 +217,19 @@ def typed_command() -> List[str]:
 
 def pulse_fd() -> Optional[int]:
     """Where runner wants this process's signs of life; None if it was not runner who started it."""
-    handed = os.environ.get(PULSE)
+    return _handed_fd(PULSE, f"/memfd:{PULSE}")
+
+
+def lock_fd(name: str) -> Optional[int]:
+    """The open file, called `name` or `name-...`, by which this process holds runner's lock too."""
+    return _handed_fd(LOCK, f"/{name}")
+
+
+def _handed_fd(variable: str, name: str) -> Optional[int]:
+    handed = os.environ.get(variable)
     try:
         # A process further down has the variable too, and under that number perhaps a file of its own.
-        ours = bool(handed) and os.readlink(f"/proc/self/fd/{handed}").startswith(f"/memfd:{PULSE}")
+        ours = bool(handed) and name in os.readlink(f"/proc/self/fd/{handed}")
     except OSError:
         return None
     return int(handed) if handed and ours else None

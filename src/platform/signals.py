@@ -1,4 +1,4 @@
-"""What a person or a system asks of a running process, as flags that are looked at between steps."""
+"""What a person or a system asks of a running process by signals, looked at between steps."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ def ignore_save_requests() -> None:
     signal.signal(SAVE, signal.SIG_IGN)
 
 
-class StopFlag:
+class Requests:
     """To stop, by SIGTERM and Ctrl-C (a second signal ends the process at once); to save now, by SIGUSR1.
 
     Once a graph has run, MindSpore turns Ctrl-C into SIGTERM, so both are one request here.
     """
 
     def __init__(self) -> None:
-        self.received: int | None = None  # by this process
-        self.agreed = False  # by all ranks
+        self.stop_signal: int | None = None  # that this process was sent
+        self.stop_agreed = False  # by all ranks
         self.save_asked = False  # of this process
         self.save_agreed = False  # by all ranks, and not done yet
 
     @property
-    def is_set(self) -> bool:
-        return self.received is not None
+    def stop_asked(self) -> bool:
+        return self.stop_signal is not None
 
-    def install(self) -> StopFlag:
+    def install(self) -> Requests:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._note)
         signal.signal(SAVE, self._note_save)
@@ -39,6 +39,6 @@ class StopFlag:
         self.save_asked = True
 
     def _note(self, number: int, frame: Any) -> None:
-        self.received = number
+        self.stop_signal = number
         for again in (signal.SIGTERM, signal.SIGINT):
             signal.signal(again, signal.SIG_DFL)

@@ -31,8 +31,6 @@ class Outcome:
     """what the supervisor should exit with"""
     message: str = ""
     """a sentence (and the last lines of a log), unless all went well"""
-    unfinished: bool = False
-    """some process was killed or died before it could write what it knew"""
     interrupted: bool = False
     """it was asked to stop, and did not fail"""
     all_well: bool = False
@@ -174,22 +172,19 @@ class _Family:
         return len(self.children) == len(self.plan) and all(child.code == 0 for child in ranks)
 
     def outcome(self) -> Outcome:
-        died = any(
-            child.code is not None and child.code < 0 and not child.process.service for child in self.children
-        )
         if self.received is not None:
             name = signal.Signals(self.received).name
             late = f"; {', '.join(self.killed)} had to be killed" if self.killed else ""
             told = f"stopped by {name}{late}"
-            return Outcome(128 + self.received, told, died, interrupted=True, all_well=self._all_well())
+            return Outcome(128 + self.received, told, interrupted=True, all_well=self._all_well())
         if self.culprit is None:
             return Outcome(0, all_well=self._all_well())
         if self.hang:
-            return Outcome(1, "\n".join(self.hang), unfinished=True)
+            return Outcome(1, "\n".join(self.hang))
         code = self.culprit.code or 0
         was_ended = not self.culprit_ended and code < 0
         told = "\n".join(culprits.told(self.culprit, was_ended))
-        return Outcome(1 if was_ended else culprits.exit_code(code), told, unfinished=True)
+        return Outcome(1 if was_ended else culprits.exit_code(code), told)
 
 
 @contextlib.contextmanager

@@ -22,14 +22,14 @@ def train(job: Job) -> int:
     job.journal.go_on(begin.epoch, begin.step, job.config.training.num_epochs, begin.finished)
     job.note_top5(fitting.num_classes)
     job.journal.start("training", _facts(job, fitting), job.options())
-    fit(fitting, job.config, job.world, job.journal, job.stop)
-    if job.stop.agreed:
+    fit(fitting, job.config, job.world, job.journal, job.requests)
+    if job.requests.stop_agreed:
         last = keeping.checkpoint_path(job.config, keeping.LAST)
         saves = job.config.output.save_frequency != 0
         kept = (
             f"the same command continues from {last}" if saves else "nothing was saved (--save-frequency 0)"
         )
-        number = job.stop.received or signal.SIGTERM  # another rank's, if not this one's
+        number = job.requests.stop_signal or signal.SIGTERM  # another rank's, if not this one's
         job.journal.interrupted(number, kept)
         return 128 + number
     best = fitting.meta["best"]

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from src.config import Config, Training
     from src.data.splits import Splits
     from src.platform.distributed import World
-    from src.platform.signals import StopFlag
+    from src.platform.signals import Requests
     from src.report.journal import Journal
 
 # Seconds that compiling a training graph was measured to take on two cores, by network and depth; only to
@@ -152,7 +152,9 @@ def _checkpoint_meta(
     }
 
 
-def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> list[Callback]:
+def callbacks(
+    f: Fitting, config: Config, world: World, journal: Journal, requests: Requests
+) -> list[Callback]:
     """The programme of an epoch, in order."""
     files = CheckpointFiles(config)
     if world.is_main:
@@ -165,10 +167,10 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
         cb.Sums(f.record, f.step, world, config.training.disp_batches),
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
-        cb.Agreement(f.record, stop, world, saver, config.output.save_every_minutes),
-        cb.CheckpointsWithinEpochs(f.record, saver, config, stop, journal),
-        cb.StopOnSignal(stop),
-        cb.WholeEpoch(f.record, stop),
+        cb.Agreement(f.record, requests, world, saver, config.output.save_every_minutes),
+        cb.CheckpointsWithinEpochs(f.record, saver, config, requests, journal),
+        cb.StopOnSignal(requests),
+        cb.WholeEpoch(f.record, requests),
         cb.AverageStatistics(f.record, f.step, world),
         cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
@@ -185,10 +187,10 @@ def callbacks(f: Fitting, config: Config, world: World, journal: Journal, stop: 
     return [*programme, cb.OfferResults(f.record, journal), cb.DataClock(f.record)]
 
 
-def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFlag) -> None:
-    """Train from the first epoch that is not done to the last that is asked for, or until `stop.agreed`."""
+def fit(f: Fitting, config: Config, world: World, journal: Journal, requests: Requests) -> None:
+    """Train from the first epoch that is not done to the last that is asked for, or to an agreed stop."""
     model = Model(f.step)  # the step holds loss and optimizer; Model owns the loop
-    programme = callbacks(f, config, world, journal, stop)
+    programme = callbacks(f, config, world, journal, requests)
     about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
     size = None
     for epoch in range(f.begin.epoch, f.last_epoch(config)):
@@ -205,6 +207,6 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, stop: StopFl
             dataset = dataset.take(f.record.num_steps - f.record.first_step)  # whole updates only
         # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
         model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
-        stop.agreed = stop.agreed or world.any(stop.is_set)
-        if stop.agreed:
+        requests.stop_agreed = requests.stop_agreed or world.any(requests.stop_asked)
+        if requests.stop_agreed:
             break

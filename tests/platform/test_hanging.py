@@ -62,7 +62,7 @@ def test_a_rank_that_hangs_in_start_up_is_told_with_its_stacks(phase: str, tmp_p
     begin = time.monotonic()
     outcome = supervised(tmp_path, waits, f"{BEGIN}give(Phase.{phase})\n{stops}wait(60)")
     assert time.monotonic() - begin < 6
-    assert (outcome.code, outcome.unfinished, outcome.interrupted) == (1, True, False)
+    assert (outcome.code, outcome.interrupted) == (1, False)
     first, *rest = outcome.message.splitlines()
     how = "a signal stopped it 1 s ago" if stops else "no processor time, input or output for 1 s"
     assert first.startswith("rank 1 hangs")
@@ -75,7 +75,7 @@ def test_a_rank_that_hangs_in_start_up_is_told_with_its_stacks(phase: str, tmp_p
 def test_a_rank_that_hangs_before_any_sign_is_not_asked(tmp_path: Path) -> None:
     outcome = supervised(tmp_path, "import time; time.sleep(60)")
     told = "no processor time, input or output for 1 s; it never gave a sign of life"
-    assert outcome == Outcome(1, f"rank 0 hangs in start-up: {told}", unfinished=True)
+    assert outcome == Outcome(1, f"rank 0 hangs in start-up: {told}")
 
 
 def test_all_ranks_that_hang_are_told_and_the_one_that_came_least_far_is_named(tmp_path: Path) -> None:

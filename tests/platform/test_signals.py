@@ -13,13 +13,13 @@ from tests.support import ROOT
 
 CODE = """
 import time
-from src.platform.signals import StopFlag
-stop = StopFlag().install()
+from src.platform.signals import Requests
+requests = Requests().install()
 print("ready", flush=True)
 for _ in range(600):
     time.sleep(0.1)
-    if stop.is_set:
-        print(stop.received, flush=True)
+    if requests.stop_asked:
+        print(requests.stop_signal, flush=True)
 """
 
 

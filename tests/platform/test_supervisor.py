@@ -88,7 +88,6 @@ def test_a_rank_that_fails_ends_the_run(
     outcome = supervise(plan)
     assert outcome.code == code
     assert outcome.message.startswith(sentence)
-    assert outcome.unfinished
     assert stopwatch() < 5
     assert alive(tmp_path) == []
 
@@ -136,7 +135,7 @@ def test_ranks_that_do_not_stop_in_time_are_killed(tmp_path: Path, stopwatch: Ca
     when(wrote(tmp_path / "deaf.log", "deaf"), lambda: os.kill(os.getpid(), signal.SIGTERM))
     outcome = supervise([process("deaf", DEAF, tmp_path)], stop_grace_s=0.5)
     told = "stopped by SIGTERM; deaf had to be killed"
-    assert outcome == Outcome(143, told, unfinished=True, interrupted=True)
+    assert outcome == Outcome(143, told, interrupted=True)
     assert stopwatch() < 5
 
 

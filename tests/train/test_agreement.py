@@ -217,7 +217,7 @@ def test_an_input_that_ends_early_ends_the_run_before_the_next_collective(graph_
     from src import cli
     from src.data.splits import open_splits
     from src.errors import DataError
-    from src.platform.signals import StopFlag
+    from src.platform.signals import Requests
     from src.report.journal import Journal
     from src.train import fit
     from tests import many_ranks
@@ -232,5 +232,5 @@ def test_an_input_that_ends_early_ends_the_run_before_the_next_collective(graph_
         mock.patch("src.train.callbacks.AverageStatistics.on_train_epoch_end") as meeting,
         pytest.raises(DataError, match="3 of 4 steps"),
     ):
-        fit.fit(fitting, config, World(), Journal.silent(), StopFlag())
+        fit.fit(fitting, config, World(), Journal.silent(), Requests())
     meeting.assert_not_called()

@@ -8,7 +8,7 @@ import pytest
 from src.config import Config, Output, Training
 from src.errors import DivergedError
 from src.platform.distributed import World
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 from src.train.record import EpochRecord
 
 
@@ -147,39 +147,39 @@ class FakeSaver:
 def test_a_signal_stops_at_the_next_step():
     from src.train.callbacks import Agreement, StopOnSignal
 
-    stop, context, record = StopFlag(), Context(), done(EpochRecord(9), 1)
-    programme = [Agreement(record, stop, World(), FakeSaver(), None), StopOnSignal(stop)]
+    requests, context, record = Requests(), Context(), done(EpochRecord(9), 1)
+    programme = [Agreement(record, requests, World(), FakeSaver(), None), StopOnSignal(requests)]
     for signalled in (False, True):
-        stop.received = 15 if signalled else None
+        requests.stop_signal = 15 if signalled else None
         for callback in programme:
             callback.on_train_step_end(context)
-        assert context.stopped == stop.agreed == signalled
+        assert context.stopped == requests.stop_agreed == signalled
 
 
 def test_only_between_updates_is_agreed_and_saved():
     """Gradients that wait for the rest of their update are in no checkpoint."""
     from src.train.callbacks import Agreement
 
-    stop, record, agreed = StopFlag(), EpochRecord(9, accumulation=3), []
-    stop.received = 15
-    callback = Agreement(record, stop, World(), FakeSaver(), None)
+    requests, record, agreed = Requests(), EpochRecord(9, accumulation=3), []
+    requests.stop_signal = 15
+    callback = Agreement(record, requests, World(), FakeSaver(), None)
     for _ in range(7):
-        stop.agreed = False
+        requests.stop_agreed = False
         done(record, 1)
         callback.on_train_step_end(Context())
-        agreed.append(stop.agreed)
+        agreed.append(requests.stop_agreed)
     assert agreed == [False, False, True, False, False, True, False]
 
 
 def test_saving_is_due_after_so_many_minutes(monkeypatch):
     from src.train import callbacks
 
-    now, stop, record = [1000.0], StopFlag(), done(EpochRecord(9), 1)
+    now, requests, record = [1000.0], Requests(), done(EpochRecord(9), 1)
     monkeypatch.setattr(callbacks.ending.time, "monotonic", lambda: now[0])
-    callback = callbacks.Agreement(record, stop, World(), FakeSaver(last_time=1000.0), 2.0)
+    callback = callbacks.Agreement(record, requests, World(), FakeSaver(last_time=1000.0), 2.0)
     for now[0], due in ((1119.0, False), (1121.0, True)):
         callback.on_train_step_end(Context())
-        assert stop.save_agreed == due
+        assert requests.save_agreed == due
 
 
 def within_epoch(steps: int, every: int | None, accumulation: int = 1, asked_at: int = 0, **output):
@@ -187,12 +187,12 @@ def within_epoch(steps: int, every: int | None, accumulation: int = 1, asked_at:
     from src.report.journal import Journal
     from src.train.callbacks import CheckpointsWithinEpochs
 
-    stop, record, saver, at = StopFlag(), EpochRecord(steps, accumulation), FakeSaver(), []
+    requests, record, saver, at = Requests(), EpochRecord(steps, accumulation), FakeSaver(), []
     record.restart(1)
     config = Config(output=Output(save_every_steps=every, **output))
-    callback = CheckpointsWithinEpochs(record, saver, config, stop, Journal.silent())
+    callback = CheckpointsWithinEpochs(record, saver, config, requests, Journal.silent())
     for number in range(1, steps + 1):
-        stop.save_agreed |= number == asked_at
+        requests.save_agreed |= number == asked_at
         done(record, 1)
         before = len(saver.saved)
         callback.on_train_step_end(Context())
@@ -225,7 +225,7 @@ def test_many_ranks_ask_each_other_only_every_few_steps():
 
     for accumulation, every in ((1, STOP_CHECK_STEPS), (4, 12), (16, 16)):
         record = EpochRecord(48, accumulation)
-        callback = Agreement(record, StopFlag(), Two(0, 2), FakeSaver(), None)
+        callback = Agreement(record, Requests(), Two(0, 2), FakeSaver(), None)
         asked.clear()
         for _ in range(48):
             done(record, 1)
@@ -332,9 +332,9 @@ def test_an_epoch_that_ends_early_unasked_ends_the_run(steps, agreed, fails):
     from src.errors import DataError
     from src.train.callbacks import WholeEpoch
 
-    stop = StopFlag()
-    stop.agreed = agreed
-    callback = WholeEpoch(done(EpochRecord(4), steps), stop)
+    requests = Requests()
+    requests.stop_agreed = agreed
+    callback = WholeEpoch(done(EpochRecord(4), steps), requests)
     if not fails:
         callback.on_train_epoch_end(Context())
         return

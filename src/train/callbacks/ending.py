@@ -15,7 +15,7 @@ from src.weights.checkpoint import tensors_of
 if TYPE_CHECKING:
     from src.config import Training
     from src.platform.distributed import World
-    from src.platform.signals import StopFlag
+    from src.platform.signals import Requests
     from src.train.record import EpochRecord
     from src.train.saver import Saver
     from src.train.step import TrainStep
@@ -28,31 +28,32 @@ class Agreement(Callback):
     """Asks all ranks, at the same step, whether any was told to stop or to save, or saving is due."""
 
     def __init__(
-        self, record: EpochRecord, stop: StopFlag, world: World, saver: Saver, minutes: float | None
+        self, record: EpochRecord, requests: Requests, world: World, saver: Saver, minutes: float | None
     ) -> None:
-        self.record, self.stop, self.world, self.saver = record, stop, world, saver
+        self.record, self.requests, self.world, self.saver = record, requests, world, saver
         self.seconds = math.inf if minutes is None else 60 * minutes
         steps = STOP_CHECK_STEPS if world.size > 1 else 1
         self.every = record.accumulation * math.ceil(steps / record.accumulation)
 
     def on_train_step_end(self, run_context: Any) -> None:
-        stop = self.stop
+        requests = self.requests
         if self.record.steps_done % self.every:
             return
         overdue = time.monotonic() - self.saver.last_time > self.seconds
-        stop.agreed, stop.save_agreed = self.world.any_of([stop.is_set, stop.save_asked or overdue])
-        if stop.save_agreed:
-            stop.save_asked = False
+        asked = [requests.stop_asked, requests.save_asked or overdue]
+        requests.stop_agreed, requests.save_agreed = self.world.any_of(asked)
+        if requests.save_agreed:
+            requests.save_asked = False
 
 
 class StopOnSignal(Callback):
     """Ends training where all ranks agreed to."""
 
-    def __init__(self, stop: StopFlag) -> None:
-        self.stop = stop
+    def __init__(self, requests: Requests) -> None:
+        self.requests = requests
 
     def on_train_step_end(self, run_context: Any) -> None:
-        if self.stop.agreed:
+        if self.requests.stop_agreed:
             run_context.request_stop()
 
 

@@ -11,7 +11,7 @@ from src.weights import keeping
 
 if TYPE_CHECKING:
     from src.config import Config
-    from src.platform.signals import StopFlag
+    from src.platform.signals import Requests
     from src.report.journal import Journal
     from src.train.record import EpochRecord
     from src.train.saver import Saver
@@ -54,24 +54,24 @@ class CheckpointsWithinEpochs(Callback):
     """Saves every so many steps, when it is asked for, and before a stop."""
 
     def __init__(
-        self, record: EpochRecord, saver: Saver, config: Config, stop: StopFlag, journal: Journal
+        self, record: EpochRecord, saver: Saver, config: Config, requests: Requests, journal: Journal
     ) -> None:
-        self.record, self.saver, self.stop, self.journal = record, saver, stop, journal
+        self.record, self.saver, self.requests, self.journal = record, saver, requests, journal
         self.frequency, self.every = config.output.save_frequency, config.output.save_every_steps
 
     def on_train_step_end(self, run_context: Any) -> None:
-        record, stop = self.record, self.stop
+        record, requests = self.record, self.requests
         if self.frequency == 0 or not record.updated or record.complete:
             return  # the end of the epoch saves by itself
         made = record.epoch * record.num_steps + record.steps_done
         # Where updates take several batches, at the first update after so many steps.
         due = self.every is not None and made // self.every > (made - record.accumulation) // self.every
-        if due or stop.agreed or stop.save_agreed:
+        if due or requests.stop_agreed or requests.save_agreed:
             self.saver.save()
             self.journal.offer_results()
-            if stop.save_agreed:
+            if requests.save_agreed:
                 self.journal.console.say(f"saved at step {record.steps_done} of epoch {record.epoch + 1}")
-            stop.save_agreed = False
+            requests.save_agreed = False
 
 
 class EndOfEpoch(Callback):

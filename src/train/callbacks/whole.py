@@ -9,7 +9,7 @@ from mindspore.train import Callback
 from src.errors import DataError
 
 if TYPE_CHECKING:
-    from src.platform.signals import StopFlag
+    from src.platform.signals import Requests
     from src.train.record import EpochRecord
 
 
@@ -20,12 +20,12 @@ class WholeEpoch(Callback):
     would go on to the next collective, and its numbers be added to them. First of what an epoch's end does.
     """
 
-    def __init__(self, record: EpochRecord, stop: StopFlag) -> None:
-        self.record, self.stop = record, stop
+    def __init__(self, record: EpochRecord, requests: Requests) -> None:
+        self.record, self.requests = record, requests
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
-        if not record.complete and not self.stop.agreed:
+        if not record.complete and not self.requests.stop_agreed:
             raise DataError(
                 f"epoch {record.epoch + 1} ended after {record.steps_done} of {record.num_steps} steps: the "
                 "data set gave fewer batches than it has images for; check it (records.py verify)"
