@@ -36,7 +36,8 @@ class Output:
     """checkpoint whose weights to start from, to score, or to predict with (.safetensors or .ckpt); for
     the last two it also supplies the options of network and image that are not given"""
     use_ema: bool = False
-    """take the moving average of the weights (--ema) from --load, not the weights themselves"""
+    """take the moving average of the weights (--ema) from --load or --pretrained, not the weights themselves;
+    refused where there is none"""
     resume: str = "auto"
     """auto: continue the same run if the workspace holds it; a checkpoint: continue it, also with another
     number of devices, batch size, rate or number of epochs; off: start anew"""

@@ -50,7 +50,8 @@ def score(job: Job) -> int:
     wnids = [row[0] for row in loaded.meta.get("classes", [])]
     if wnids and wnids != [label.wnid for label in splits.classes]:
         raise DataError(f"{config.val_folder} has other classes, or another order, than {loaded.path}")
-    facts = {"checkpoint": loaded.path, "data": f"{len(splits.val)} images, {len(splits.classes)} classes"}
+    used = checkpoint.origin(loaded, config.output.use_ema)
+    facts = {"checkpoint": used, "data": f"{len(splits.val)} images, {len(splits.classes)} classes"}
     job.note_top5(len(splits.classes))
     job.journal.start("scoring", facts, job.options())
     with job.journal.console.waiting("scoring"):

@@ -78,7 +78,10 @@ def mode(config: Config) -> None:
         t.mode in ("val", "pred") and out.load is None and not t.test_io,
         f"--mode {t.mode} needs weights: --load CHECKPOINT",
     )
-    refuse(out.use_ema and out.load is None, "--use-ema has no effect without --load CHECKPOINT")
+    refuse(
+        out.use_ema and out.load is None and config.model.pretrained is None,
+        "--use-ema has no effect without --load CHECKPOINT or --pretrained CHECKPOINT",
+    )
     refuse(t.mode == "pred" and not config.data.data_pred, "--mode pred needs --data-pred FILE, DIR or GLOB")
     refuse(
         bool(config.data.data_pred) and t.mode != "pred",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import statistics
-from typing import Any
+from typing import Any, Mapping
 
 from src import cli
 from src.config import Config, Data
@@ -66,13 +66,9 @@ def _facts(job: Job, fitting: Fitting) -> dict[str, Any]:
 def _results(job: Job, fitting: Fitting) -> dict[str, Any]:
     config, best = job.config, fitting.meta["best"]
     metrics = job.journal.report.as_dict()["metrics"] if job.journal.report else {}
-    facts: dict[str, Any] = {}
-    if best:
-        facts["best top-1"] = f"{best['top1']:.2%}, in epoch {best['epoch'] + 1}"
-        if config.output.save_frequency:
-            facts["best checkpoint"] = keeping.checkpoint_path(config, keeping.BEST)
-    if metrics.get("val.top1"):
-        facts["last top-1"] = f"{metrics['val.top1'][-1]:.2%}"
+    facts = _accuracies(metrics, best)
+    if best and config.output.save_frequency:
+        facts["best checkpoint"] = keeping.checkpoint_path(config, keeping.BEST)
     rates = [rate for rate in metrics.get("train.total_ips", []) if rate]
     if rates:
         facts["training"] = f"{statistics.median(rates):.1f} images/s (median epoch)"
@@ -80,6 +76,18 @@ def _results(job: Job, fitting: Fitting) -> dict[str, Any]:
     if bound:
         facts["bound by"] = bound
     facts["log"] = resume.output_file(config, config.output.log)
+    return facts
+
+
+def _accuracies(metrics: Mapping[str, Any], best: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Best and last top-1 of the report's metrics; with a moving average, which weights each belongs to."""
+    facts, averaged = {}, metrics.get("val.ema_top1")
+    if best:
+        weights = " with averaged weights" if averaged else ""
+        facts["best top-1"] = f"{best['top1']:.2%}{weights}, in epoch {best['epoch'] + 1}"
+    if metrics.get("val.top1"):
+        raw = f"{metrics['val.top1'][-1]:.2%}"
+        facts["last top-1"] = f"{averaged[-1]:.2%} with averaged weights, {raw} without" if averaged else raw
     return facts
 
 

@@ -66,7 +66,8 @@ def continued(
         if progress:
             first = first_step(saved, record, pipeline.images_per_step)
             sums = saved.tensors["sums"].astype(np.float64).tolist()
-            progress = snapshot.folded(progress, sums, meta["world_size"], first)
+            k = meta["config"]["accumulation"]
+            progress = snapshot.folded(progress, sums, meta["world_size"], k, first)
             assign(step.sums, np.zeros(step.sums.shape))
         made = epoch * record.num_steps + (progress["step"] if progress else 0)
         updates = np.full(step.optimizer.global_step.shape, made // record.accumulation)

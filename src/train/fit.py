@@ -111,7 +111,7 @@ def first_weights(network: nn.Cell, config: Config) -> str:
         loaded = checkpoint.read(config.output.load)
         checkpoint.check_model(loaded, config)
         checkpoint.load_network(network, loaded, averaged=config.output.use_ema)
-        return str(loaded.path)
+        return checkpoint.origin(loaded, config.output.use_ema)
     if config.model.pretrained is not None:
         return pretrained.load(network, config)
     return "drawn from the seed"

@@ -10,7 +10,8 @@ from src.report.timing import StepTimes
 
 # Of an epoch under way, what was learned in the steps made so far.
 SUMMED = (
-    "loss", "steps", "top1", "top5", "counted", "skipped", "summed_steps", "window_loss", "window_steps",
+    "loss", "steps", "top1", "top5", "counted", "skipped", "updates", "summed_steps", "window_loss",
+    "window_steps",
 )  # fmt: skip
 
 
@@ -32,6 +33,7 @@ class EpochRecord:
     top5: float = 0.0
     counted: float = 0.0  # images whose right answers are in top1 and top5
     skipped: float = 0.0  # updates without a finite gradient
+    updates: float = 0.0  # those that were made
     summed_steps: int = 0  # of `steps_done`, those that are in the sums
     window_loss: float | None = 0.0  # mean over the last few steps; None if it was a number in none of them
     window_steps: int = 0
@@ -45,7 +47,7 @@ class EpochRecord:
         """Forget the last epoch."""
         self.compiles, self.ranks = compiles, None
         self.epoch, self.first_step, self.times, self.metrics = epoch, 0, StepTimes(), {}
-        self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = 0.0
+        self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = self.updates = 0.0
         self.window_loss, self.window_steps, self.summed_steps = 0.0, 0, 0
         self.begun = time.perf_counter()
 
@@ -67,10 +69,12 @@ class EpochRecord:
         """Take in the step's sums over all devices since the last call, in the order of `step.SUMS`."""
         loss, steps, top1, top5, counted, skipped = sums
         self.window_loss = loss / steps if steps else None
+        skipped /= num_devices  # all devices skip together
+        due = self.steps_done // self.accumulation - self.summed_steps // self.accumulation
+        self.skipped, self.updates = self.skipped + skipped, self.updates + due - skipped
         self.window_steps, self.summed_steps = self.steps_done - self.summed_steps, self.steps_done
         self.loss, self.steps = self.loss + loss, self.steps + steps
         self.top1, self.top5, self.counted = self.top1 + top1, self.top5 + top5, self.counted + counted
-        self.skipped += skipped / num_devices  # all devices skip together
 
     @property
     def steps_done(self) -> int:

@@ -78,9 +78,14 @@ def put_back(step: TrainStep, world: World, saved: Checkpoint) -> None:
         step.statistics.keep_now()
 
 
-def folded(progress: Mapping[str, Any], sums: Sequence[float], num_devices: int, step: int) -> dict[str, Any]:
-    """`progress` of an epoch with the sums since the last display counted in, for a run with other steps."""
-    record = EpochRecord(num_steps=0)
+def folded(
+    progress: Mapping[str, Any], sums: Sequence[float], num_devices: int, accumulation: int, step: int
+) -> dict[str, Any]:
+    """`progress` of an epoch with the sums since the last display counted in, for a run with other steps.
+
+    `num_devices` and `accumulation` are those until now; `step` is that of the new run.
+    """
+    record = EpochRecord(num_steps=0, accumulation=accumulation)
     record.go_on_from(progress)
     record.add(sums, num_devices)
     return {**record.progress(), "step": step, "summed_steps": step}

@@ -38,8 +38,8 @@ class TrainStep(nn.TrainOneStepCell):
         super().__init__(network, optimizer)
         self.count_right, self.accumulation = count_right, accumulation
         self.sums = ms.Parameter(np.zeros(len(SUMS), np.float32), name="sums", requires_grad=False)
-        # Updates without a finite gradient: in a row until now, and the longest row since `take_streak`.
-        self.streak = ms.Parameter(np.zeros(2, np.float32), name="streak", requires_grad=False)
+        # Updates without a finite gradient, in a row until now.
+        self.streak = ms.Parameter(np.zeros((), np.float32), name="streak", requires_grad=False)
         self.accumulator = Accumulator(self.weights, accumulation) if accumulation > 1 else None
         self.finite = Finite(self.weights, thoroughly=loss_scale is not None)
         self.clip = ClipByGlobalNorm(grad_clip) if grad_clip > 0 else None
@@ -78,8 +78,7 @@ class TrainStep(nn.TrainOneStepCell):
             self.skip()
         hopeless = ops.ones_like(finite) if self.loss_scale is None else self.loss_scale(finite)
         skipped = 1.0 - ops.cast(finite, ms.float32)
-        row = (self.streak[0] + 1.0) * skipped * ops.cast(hopeless, ms.float32)
-        ops.assign(self.streak, ops.stack((row, ops.maximum(self.streak[1], row))))
+        ops.assign(self.streak, (self.streak + 1.0) * skipped * ops.cast(hopeless, ms.float32))
         return skipped
 
     def apply(self, gradients: tuple[ms.Tensor, ...]) -> bool:
@@ -119,8 +118,6 @@ class TrainStep(nn.TrainOneStepCell):
         assign(self.sums, np.zeros(len(SUMS)))
         return values
 
-    def take_streak(self) -> int:
-        """The longest row of updates without a finite gradient that went on since the last call."""
-        current, longest = self.streak.asnumpy().tolist()
-        assign(self.streak, np.array([current, current]))
-        return int(longest)
+    def skipped_in_a_row(self) -> int:
+        """Up to now, the updates without a finite gradient that no lower loss scale could have helped."""
+        return int(self.streak.asnumpy())

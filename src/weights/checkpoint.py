@@ -184,20 +184,34 @@ def load_network(network: nn.Cell, checkpoint: Checkpoint, averaged: bool = Fals
     `averaged`: their moving average instead (--use-ema).
     """
     if averaged:
-        checkpoint = _averages(checkpoint)
+        checkpoint = averages(checkpoint)
     wanted = {p.name: p for p in network.get_parameters()}
     extra = [name for name in checkpoint.network_names if name not in wanted]
     _refuse(checkpoint.path, "holds weights that this network does not have", extra)
     _assign(wanted, checkpoint)
 
 
-def _averages(checkpoint: Checkpoint) -> Checkpoint:
-    """The checkpoint with the averages in the places of the weights that they average."""
-    names = checkpoint.network_names
-    if not any(EMA_PREFIX + name in checkpoint.tensors for name in names):
-        raise CheckpointError(f"{checkpoint.path} holds no averaged weights (--ema); leave out --use-ema")
-    tensors = {name: checkpoint.tensors[EMA_PREFIX + name] for name in names}
+def averages(checkpoint: Checkpoint) -> Checkpoint:
+    """The checkpoint with the averages in the places of the weights that they average, and nothing else."""
+    require_averages(checkpoint.path, checkpoint.tensors)
+    held = [name for name in checkpoint.network_names if EMA_PREFIX + name in checkpoint.tensors]
+    tensors = {name: checkpoint.tensors[EMA_PREFIX + name] for name in held}
     return dataclasses.replace(checkpoint, tensors=tensors)
+
+
+def require_averages(path: Path, names: Iterable[str]) -> None:
+    """Raises CheckpointError if none of a checkpoint's tensors is a moving average, where --use-ema asks."""
+    if not any(name.startswith(EMA_PREFIX) for name in names):
+        raise CheckpointError(f"{path} holds no averaged weights (--ema); leave out --use-ema")
+
+
+def origin(checkpoint: Checkpoint, averaged: bool) -> str:
+    """Which weights of which file are used, for the person: those not taken should not be unknown either."""
+    if averaged:
+        return f"{checkpoint.path}, averaged weights (--use-ema)"
+    if any(name.startswith(EMA_PREFIX) for name in checkpoint.tensors):
+        return f"{checkpoint.path}, raw weights (--use-ema takes the averaged ones)"
+    return str(checkpoint.path)
 
 
 def load_training_state(parameters: Iterable[ms.Parameter], checkpoint: Checkpoint) -> None:

@@ -31,7 +31,8 @@ TORCH_COUNT = "num_batches_tracked"
 def prepare(config: Config, plan: Plan) -> Plan:
     """Look at --pretrained before anything is started; the plan, which says so where it is not read again.
 
-    Raises CheckpointError for a file that is missing, damaged, or of another kind of network.
+    Raises CheckpointError for a file that is missing, damaged, of another kind of network, or without the
+    averages that --use-ema asks for.
     """
     path = config.model.pretrained
     if path is None or plan.action == "finished":
@@ -41,19 +42,25 @@ def prepare(config: Config, plan: Plan) -> Plan:
         return dataclasses.replace(plan, sentence=sentence)
     if not path.is_file():
         raise CheckpointError(f"--pretrained {path}: no such checkpoint")
-    checkpoint.check_model(Checkpoint(path, {}, record.read_record(path)), config)
+    meta, names = record.read_head(path)
+    checkpoint.check_model(Checkpoint(path, {}, meta), config)
+    if config.output.use_ema and names:
+        checkpoint.require_averages(path, names)
     return plan
 
 
 def load(network: nn.Cell, config: Config) -> str:
     """Put the weights of --pretrained into the network, by name and shape; what was done, in one line.
 
-    A head for another number of classes, or none, leaves the network's own as it is. Raises CheckpointError
-    for anything else that is missing, does not fit, or has no place.
+    With --use-ema their moving averages. A head for another number of classes, or none, leaves the network's
+    own as it is. Raises CheckpointError for anything else that is missing, does not fit, or has no place.
     """
     assert config.model.pretrained is not None
     found = checkpoint.read(config.model.pretrained)
     checkpoint.check_model(found, config)
+    origin = checkpoint.origin(found, config.output.use_ema)
+    if config.output.use_ema:
+        found = checkpoint.averages(found)
     theirs = with_mindspore_names({name: found.tensors[name] for name in found.network_names})
     shapes = {p.name: tuple(p.shape) for p in network.get_parameters()}
     told = "all of it"
@@ -63,7 +70,7 @@ def load(network: nn.Cell, config: Config) -> str:
         told += f"; the head for {shapes['fc.bias'][0]} classes is drawn anew"
         theirs.update({p.name: p.asnumpy() for p in network.get_parameters() if p.name in HEAD})
     checkpoint.load_network(network, Checkpoint(found.path, theirs))
-    return f"{found.path}, {told}"
+    return f"{origin}, {told}"
 
 
 def with_mindspore_names(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -27,15 +27,23 @@ def read_record(path: Path) -> dict[str, Any]:
 
     Raises CheckpointError for a file that is missing or damaged.
     """
+    return read_head(path)[0]
+
+
+def read_head(path: Path) -> tuple[dict[str, Any], list[str]]:
+    """The record of a checkpoint and the names of its tensors; both empty for .ckpt, MindSpore's to read.
+
+    Raises CheckpointError for a file that is missing or damaged.
+    """
     from safetensors import safe_open
 
     if not path.is_file():
         raise CheckpointError(f"no checkpoint at {path}")
     if path.suffix == ".ckpt":
-        return {}
+        return {}, []
     try:
         with safe_open(str(path), framework="numpy") as file:
-            return parse_record(file.metadata())
+            return parse_record(file.metadata()), list(file.keys())
     except Exception as error:  # the library's own error types are many
         raise CheckpointError(f"{path} ({path.stat().st_size} bytes) is damaged: {error}") from None
 

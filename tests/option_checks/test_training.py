@@ -27,7 +27,7 @@ from src.errors import OptionError
         ("--loss-scale dynamic --dtype bfloat16", "--dtype bfloat16"),
         ("--loss-scale 0 --dtype float16", "--loss-scale"),
         ("--loss-scale much --dtype float16", "--loss-scale"),
-        ("--use-ema", "--load"),
+        ("--use-ema", "--load CHECKPOINT or --pretrained CHECKPOINT"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(words, told):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -82,36 +84,71 @@ def test_sums_are_over_devices_and_a_skipped_update_is_one_of_all():
     assert (record.window_loss, record.top1, record.counted, record.skipped) == (2.0, 6, 64, 1)
 
 
-def diverged(streak: int, window_loss, most: int = 3, steps: int = 4):
-    """The error after a window with these results, or None."""
+class Skipping:
+    """A training step whose updates are skipped where `pattern` says so, and how often it was asked."""
+
+    def __init__(self, pattern: str, accumulation: int = 1, row: int = 0):
+        self.pattern, self.record, self.first_row = pattern, EpochRecord(10**6, accumulation), row
+        self.asked_at: list[int] = []
+
+    def skipped_in_a_row(self) -> int:
+        updates = self.record.steps_done // self.record.accumulation
+        self.asked_at.append(updates)
+        row = re.search("x*$", "x" * self.first_row + self.pattern[:updates]).group()
+        return len(row)
+
+
+def divergence(step: Skipping, most: int) -> tuple[float, str] | None:
+    """The update whose end ended training, counted from 1, and what was told."""
     from src.train.callbacks import StopOnDivergence
 
-    class Broken(Step):
-        def take_streak(self):
-            return streak
-
-    record = done(EpochRecord(8), steps)
-    record.window_loss, record.window_steps = window_loss, steps
-    training = Training(disp_batches=4, max_nonfinite_steps=most)
-    try:
-        StopOnDivergence(record, Broken(), training).on_train_step_end(None)
-    except DivergedError as error:
-        return error
+    record = step.record
+    callback = StopOnDivergence(record, step, Training(disp_batches=1000, max_nonfinite_steps=most))
+    for n in range(len(step.pattern) * record.accumulation):
+        done(record, 1)
+        try:
+            callback.on_train_step_end(None)
+        except DivergedError as error:
+            return (n + 1) / record.accumulation, str(error)
     return None
 
 
-def test_so_many_steps_in_a_row_without_finite_gradients_end_training():
-    error = diverged(streak=3, window_loss=2.0)
-    assert error.exit_code == 4
-    for word in ("3 steps in a row", "--max-nonfinite-steps 3", "--lr", "epoch 1"):
-        assert word in str(error)
-    assert diverged(streak=2, window_loss=2.0) is None
-    assert diverged(streak=1, window_loss=2.0, most=1) is not None
-    assert diverged(streak=3, window_loss=2.0, steps=3) is None, "decided every --disp-batches steps"
+@pytest.mark.parametrize("most", [1, 2, 3, 5, 10])
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_so_many_steps_in_a_row_without_finite_gradients_end_training_at_the_last_of_them(most, accumulation):
+    """However seldom progress is displayed."""
+    rng = np.random.RandomState(most)
+    for _ in range(50):
+        pattern = "".join(rng.choice(list("x."), 60, p=[0.8, 0.2]))
+        row = pattern.find("x" * most)
+        found = divergence(Skipping(pattern, accumulation), most)
+        if row < 0:
+            assert found is None, pattern
+            continue
+        assert found[0] == row + most, pattern
+        for word in (f"{most} steps in a row", f"--max-nonfinite-steps {most}", "--lr", "epoch 1"):
+            assert word in found[1]
+
+
+def test_in_good_times_the_device_is_asked_only_so_often():
+    step = Skipping("." * 100)
+    assert divergence(step, most=10) is None
+    assert step.asked_at == list(range(1, 101, 10))
+
+
+def test_a_row_that_a_stop_cut_in_two_is_one():
+    assert divergence(Skipping("xx......", row=2), most=4)[0] == 2
 
 
 def test_losses_none_of_which_is_a_number_end_training():
-    assert "not one loss of the last 4 steps" in str(diverged(streak=0, window_loss=None))
+    from src.train.callbacks import StopOnDivergence
+
+    record = done(EpochRecord(8), 4)
+    record.window_loss, record.window_steps = None, 4
+    callback = StopOnDivergence(record, Skipping("." * 8), Training(disp_batches=4))
+    with pytest.raises(DivergedError, match="not one loss of the last 4 steps") as error:
+        callback.on_train_step_end(None)
+    assert error.value.exit_code == 4
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
@@ -233,7 +270,7 @@ def test_many_ranks_ask_each_other_only_every_few_steps():
         assert asked == list(range(every, 49, every))
 
 
-def checkpoints(tmp_path, frequency, scores, losses=None, ema_scores=None):
+def checkpoints(tmp_path, frequency, scores, losses=None, ema_scores=None, updates=None):
     """What each epoch saves when validation gives these scores, and the best in the end."""
     from src.train.callbacks import Checkpoints
 
@@ -246,6 +283,7 @@ def checkpoints(tmp_path, frequency, scores, losses=None, ema_scores=None):
     for epoch, score in enumerate(scores):
         record.restart(epoch)
         done(record, 1)
+        record.updates = (updates or [1] * len(scores))[epoch]
         record.metrics = {"val.top1": score, "val.loss": (losses or [1.0] * len(scores))[epoch]}
         if ema_scores:
             record.metrics.update({"val.ema_top1": ema_scores[epoch], "val.ema_loss": 1.0})
@@ -280,6 +318,25 @@ def test_a_network_without_numbers_is_never_the_best(tmp_path):
     each, meta = checkpoints(tmp_path, -1, [0.1, 0.9], losses=[1.0, None])
     assert each[1] == []
     assert meta["best"]["epoch"] == 0
+
+
+def test_weights_that_no_update_changed_are_never_the_best(tmp_path):
+    """Else a first epoch that was skipped from end to end would leave what it began with as its best."""
+    each, meta = checkpoints(tmp_path, -1, [0.9, 0.5, 0.6], updates=[0, 4, 4])
+    assert each == [[], ["best"], ["best"]]
+    assert meta["best"]["epoch"] == 2
+
+
+def test_updates_are_those_due_less_those_skipped_however_often_they_are_counted():
+    for every in (1, 2, 3, 5, 100):
+        record, skipped = EpochRecord(25, accumulation=4), 0
+        for n in range(1, 26):
+            done(record, 1)
+            skipped += n in (8, 20)
+            if record.at_display(every):
+                record.add([0, 0, 0, 0, 0, 2 * skipped], num_devices=2)
+                skipped = 0
+        assert (record.updates, record.skipped) == (4, 2), every
 
 
 def test_an_epoch_that_was_stopped_is_not_saved_as_a_whole_one(tmp_path):

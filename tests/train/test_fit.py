@@ -52,6 +52,12 @@ def test_a_run_with_everything_is_told(whole):
     text = (whole / "console.txt").read_text()
     for word in ("48 in all in 3 batches each", "6 steps each", "ema top1", "--use-ema"):
         assert word in text, word
+    raw, averaged = (metrics[f"val.{kind}top1"][-1] for kind in ("", "ema_"))
+    for word in (
+        f"{max(metrics['val.ema_top1']):.2%} with averaged weights, in epoch",
+        f"{averaged:.2%} with averaged weights, {raw:.2%} without",
+    ):
+        assert word in text, word
 
 
 @pytest.mark.slow
@@ -114,6 +120,35 @@ def test_divergence_overwrites_nothing_good(tmp_path):
         kept = checkpoint.read(tmp_path / f"model_{which}.safetensors")
         assert checkpoint.nonfinite(kept.tensors) == []
         assert kept.meta["epochs_done"] <= len(found["epochs"])
+
+
+@pytest.mark.slow
+def test_an_epoch_that_was_skipped_from_end_to_end_leaves_no_best(tmp_path):
+    """A loss scale beyond all reason, and patience with it."""
+    words = ["--dtype", "float16", "--loss-scale", 1e30, "--max-nonfinite-steps", 100]
+    done = train(tmp_path, *words, "--run-epochs", 1)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = report(tmp_path)
+    assert found["metrics"]["train.skipped_steps"] == [8]
+    assert found["metrics"]["val.top1"][0] > 0, "it was validated all the same"
+    assert found["best"] is None
+    assert "best" not in done.stdout
+    assert (tmp_path / "model_last.safetensors").exists()
+    assert not (tmp_path / "model_best.safetensors").exists()
+
+
+def test_best_and_last_accuracy_say_which_weights_they_belong_to():
+    from src.train.command import _accuracies
+
+    best = {"epoch": 1, "top1": 0.75}
+    raw = {"val.top1": [0.5, 0.75, 0.625]}
+    assert _accuracies(raw, best) == {"best top-1": "75.00%, in epoch 2", "last top-1": "62.50%"}
+    both = {**raw, "val.ema_top1": [0.25, 0.75, 0.5]}
+    assert _accuracies(both, best) == {
+        "best top-1": "75.00% with averaged weights, in epoch 2",
+        "last top-1": "50.00% with averaged weights, 62.50% without",
+    }
+    assert _accuracies({}, None) == {}
 
 
 def test_bfloat16_is_refused_in_one_sentence(tmp_path):

@@ -94,12 +94,14 @@ def test_at_the_end_of_an_epoch_nothing_is_collected(graph_mode):
 
 def test_sums_since_the_last_display_are_counted_in_where_steps_change():
     progress = {
-        "epoch": 1, "step": 7, "loss": 10.0, "steps": 10.0, "top1": 4.0, "top5": 8.0, "counted": 80.0,
-        "skipped": 0.0, "summed_steps": 5, "window_loss": 1.0, "window_steps": 5,
+        "epoch": 1, "step": 8, "loss": 10.0, "steps": 10.0, "top1": 4.0, "top5": 8.0, "counted": 80.0,
+        "skipped": 0.0, "updates": 2.0, "summed_steps": 5, "window_loss": 1.0, "window_steps": 5,
     }  # fmt: skip
-    found = snapshot.folded(progress, [6.0, 4.0, 1.0, 2.0, 32.0, 2.0], num_devices=2, step=14)
+    sums = [6.0, 4.0, 1.0, 2.0, 32.0, 2.0]
+    found = snapshot.folded(progress, sums, num_devices=2, accumulation=2, step=14)
     assert (found["loss"], found["steps"], found["top1"], found["counted"]) == (16, 14, 5, 112)
     assert found["skipped"] == 1, "all devices skip together"
+    assert found["updates"] == 3, "of those of steps 6 and 8, one was made"
     assert (found["step"], found["summed_steps"]) == (14, 14)
 
 

@@ -106,7 +106,7 @@ def test_a_step_without_finite_gradients_leaves_everything_but_its_count(graph_m
     assert changed(before, step) == {"global_step", "sums", "streak"}
     assert int(step.optimizer.global_step.asnumpy()[0]) == 2, "the schedule goes on"
     assert step.take_sums()[-1] == 1
-    assert step.take_streak() == 1
+    assert step.skipped_in_a_row() == 1
     call(step, images, labels)
     assert {"0.weight", "1.moving_mean", "ema.0.weight"} <= changed(before, step), "and the next one works"
     assert np.isfinite(np.concatenate([value.ravel() for value in state(step).values()])).all()
@@ -124,18 +124,14 @@ def test_a_loss_that_is_no_number_is_left_out_of_the_average(graph_mode):
     assert (sums["loss"], sums["steps"], sums["skipped"]) == (pytest.approx(finite, rel=1e-6), 1, 1)
 
 
-def test_the_longest_row_of_skipped_steps_is_remembered_until_it_is_asked_for(graph_mode):
+def test_skipped_steps_are_counted_as_long_as_none_is_made_between_them(graph_mode):
     _, step = small(Training())
     images, labels = batch(0)
-    for broken in (True, True, False, True):
+    found = []
+    for broken in (True, True, False, True, True, True):
         call(step, with_infinity(images) if broken else images, labels)
-    assert step.take_streak() == 2
-    assert step.take_streak() == 1, "the row that is still going on"
-    call(step, with_infinity(images), labels)
-    assert step.take_streak() == 2
-    call(step, images, labels)
-    step.take_streak()
-    assert step.take_streak() == 0
+        found.append(step.skipped_in_a_row())
+    assert found == [1, 2, 0, 1, 2, 3]
 
 
 def test_an_overflow_halves_the_scale_and_leaves_weights_and_momentum(graph_mode):
@@ -146,7 +142,7 @@ def test_an_overflow_halves_the_scale_and_leaves_weights_and_momentum(graph_mode
     call(step, with_infinity(images), labels)
     assert changed(before, step) == {"global_step", "sums", "loss_scale", "good_updates"}
     assert float(step.loss_scale.scale.asnumpy()) == before["loss_scale"] / 2
-    assert step.take_streak() == 0, "a scale that can still fall is no divergence"
+    assert step.skipped_in_a_row() == 0, "a scale that can still fall is no divergence"
 
 
 def test_a_fixed_scale_stays_and_its_overflows_are_divergence(graph_mode):
@@ -155,7 +151,7 @@ def test_a_fixed_scale_stays_and_its_overflows_are_divergence(graph_mode):
     for _ in range(3):
         call(step, with_infinity(images), labels)
     assert float(step.loss_scale.scale.asnumpy()) == 8
-    assert step.take_streak() == 3
+    assert step.skipped_in_a_row() == 3
 
 
 def test_batches_accumulated_equal_one_batch_of_all(graph_mode):

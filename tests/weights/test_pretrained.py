@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from src import cli, preflight
-from src.config import Config, Model
+from src.config import Config, Model, Output
 from src.errors import CheckpointError, OptionError
 from src.weights import checkpoint, pretrained
 from src.weights.record import network_options
@@ -45,12 +45,12 @@ def source(graph_mode):
     return {name: rng.standard_normal(value.shape).astype(np.float32) for name, value in tensors.items()}
 
 
-def loaded(path, classes: int) -> tuple[dict, dict, str]:
+def loaded(path, classes: int, use_ema: bool = False) -> tuple[dict, dict, str]:
     """The new network's tensors before and after, and what was told."""
     network = tiny(classes)
     before = checkpoint.tensors_of(network.get_parameters())
     model = Model(num_layers=18, num_classes=classes, pretrained=path)
-    told = pretrained.load(network, Config(model=model))
+    told = pretrained.load(network, Config(model=model, output=Output(use_ema=use_ema)))
     return before, checkpoint.tensors_of(network.get_parameters()), told
 
 
@@ -88,6 +88,47 @@ def test_state_of_the_optimizer_is_left_aside(tmp_path, source):
     state = {"moments.conv1.weight": source["conv1.weight"], "a_name_yet_unknown": np.zeros(2, np.float32)}
     checkpoint.save(tmp_path / "a.safetensors", {**source, **state}, {"network": list(source)})
     check(loaded(tmp_path / "a.safetensors", 7)[1], source)
+
+
+@pytest.fixture
+def averaged(tmp_path, source):
+    """A checkpoint of a run with --ema, and its averages under the weights' names."""
+    averages = {name: value + 1 for name, value in source.items()}
+    held = {**source, **{f"ema.{name}": value for name, value in averages.items()}}
+    checkpoint.save(tmp_path / "a.safetensors", held, {"network": list(source)})
+    return tmp_path / "a.safetensors", averages
+
+
+@pytest.mark.parametrize("classes", [7, 10])
+def test_averaged_weights_are_taken_where_they_are_asked_for(averaged, source, classes):
+    path, averages = averaged
+    head = pretrained.HEAD if classes == 10 else ()
+    _, after, told = loaded(path, classes, use_ema=True)
+    check(after, averages, but=head)
+    assert told.startswith(f"{path}, averaged weights (--use-ema), all")
+    _, after, told = loaded(path, classes)
+    check(after, source, but=head)
+    assert told.startswith(f"{path}, raw weights (--use-ema takes the averaged ones), all")
+
+
+def test_averages_that_are_not_there_are_refused_before_the_start(tmp_path, source):
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, source, {"network": list(source)})
+    refused = r"a\.safetensors holds no averaged weights \(--ema\); leave out --use-ema"
+    with pytest.raises(CheckpointError, match=refused):
+        prepare(f"{SYNTHETIC} --pretrained {path} --use-ema", tmp_path / "w")
+    with pytest.raises(CheckpointError, match=refused):  # a .ckpt is only read here
+        loaded(path, 7, use_ema=True)
+
+
+def test_a_run_that_began_with_the_averages_is_not_one_that_began_with_the_weights(tmp_path, averaged):
+    words = f"{SYNTHETIC} --pretrained {averaged[0]}"
+    held = cli.parse([*words.split(), "--workspace", str(tmp_path / "w")], "train.py").plain()
+    (tmp_path / "w").mkdir()
+    report = {"config": held, "ngpus": 1, "epochs": [0], "status": "interrupted"}
+    (tmp_path / "w" / "report.json").write_text(json.dumps(report))
+    with pytest.raises(OptionError, match="--use-ema False there, True here"):
+        prepare(f"{words} --use-ema", tmp_path / "w")
 
 
 def test_mindspores_own_files_are_read(tmp_path, source):

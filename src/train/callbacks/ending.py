@@ -60,22 +60,26 @@ class StopOnSignal(Callback):
 class StopOnDivergence(Callback):
     """Raises DivergedError when no finite gradient, or no finite loss, can be had any more.
 
-    Updates without a finite gradient were skipped, so all ranks have the same row of them.
+    Updates without a finite gradient were skipped, so all ranks have the same row of them. Asking the device
+    for it may make the host wait, so that is done only when the row can have become long enough: in good
+    times every --max-nonfinite-steps updates, and yet never an update too late.
     """
 
     def __init__(self, record: EpochRecord, step: TrainStep, training: Training) -> None:
         self.record, self.step, self.training = record, step, training
+        self.updates_to_go = 1  # until the row is asked for; a run that is continued may begin within one
 
     def on_train_step_end(self, run_context: Any) -> None:
         record, most = self.record, self.training.max_nonfinite_steps
-        if not record.at_display(self.training.disp_batches):
-            return
-        streak = self.step.take_streak()
         what = ""
-        if streak >= most:
-            what = f"{streak} steps in a row had no finite gradient (--max-nonfinite-steps {most})"
-        elif record.window_loss is None:
+        if record.at_display(self.training.disp_batches) and record.window_loss is None:
             what = f"not one loss of the last {record.window_steps} steps is a finite number"
+        self.updates_to_go -= int(record.updated)
+        if self.updates_to_go == 0:
+            row = self.step.skipped_in_a_row()
+            self.updates_to_go = most - row
+            if row >= most:
+                what = f"{row} steps in a row had no finite gradient (--max-nonfinite-steps {most})"
         if what:
             raise DivergedError(
                 f"{what}, up to step {record.steps_done} of epoch {record.epoch + 1}: training diverged; "

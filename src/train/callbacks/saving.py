@@ -40,10 +40,11 @@ class Checkpoints(Callback):
         self.saver.save(*names)
 
     def _is_best(self) -> bool:
-        """A network that gives no number is never the best; of equals, the earlier stays."""
+        """Of equals the earlier stays. Never the best: a network that gives no number, and one of which the
+        epoch's updates were all skipped; after a first epoch it would be as it was drawn or loaded."""
         top1, loss = (self.record.metrics.get(f"val.{self.kind}{name}") for name in ("top1", "loss"))
         best = self.meta["best"]
-        if top1 is None or loss is None or (best is not None and top1 <= best["top1"]):
+        if None in (top1, loss) or not self.record.updates or (best is not None and top1 <= best["top1"]):
             return False
         weights = {"weights": "ema"} if self.kind else {}
         self.meta["best"] = {"epoch": self.record.epoch, "top1": top1, "file": self.best_name, **weights}
