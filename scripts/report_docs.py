@@ -15,7 +15,7 @@ Made by `make docs` from `src/report/report.schema.json`; do not edit. `report.j
 step, after every epoch and at every kind of end. The file is whole at every moment.
 
 `report.html`, beside it, shows it to a person: one file without anything from the network, written at the end
-of a run, and again by `python -m src.report.html WORKSPACE`. It draws the curves of `report.json` and
+of a run, and again by `python -m src.report.html RUN`. It draws the curves of `report.json` and
 `dllogger_log.log`, and the answers of the last validation from `report.validation.json`: right answers by
 class, the pairs most often confused, and the most confident mistakes with their pictures.
 """
