@@ -1,10 +1,13 @@
 """A world in which the commands of the docs run as they stand there, in seconds.
 
-It is a folder that looks like the suite, with everything that the docs have names for: PHOTOGRAPHS (class
-folders), RECORDS, RUN, OTHER_RUN, SLOW, FAST, ONE and FOUR (runs), CHECKPOINT, IMAGES and IMAGE, IMAGENET (its
-form, and 3 classes), TFRECORDS, DATA and arrays.py (of docs/own-data.md). `/data/` stands for its `data/`. What a
-command writes is not there before. `runner`, `train.py` and `eval.py` add `TINY` to their options, and the network
-has 2,000 weights.
+It is a folder that looks like the suite, with everything that the docs have names for:
+
+* PHOTOGRAPHS (class folders), IMAGENET (its form, and 3 classes), TFRECORDS, DATA and arrays.py (of
+  docs/own-data.md), IMAGES and IMAGE; `/data/` stands for its `data/`;
+* RECORDS; RUN, OTHER_RUN, SLOW, FAST, ONE and FOUR (runs), CHECKPOINT.
+
+What a command writes is not there before. `runner`, `train.py` and `eval.py` add `TINY` to their options, and
+the network has 2,000 weights.
 """
 
 from __future__ import annotations
