@@ -25,9 +25,9 @@ import numpy as np
 from tests.shown import FENCE, Shown
 from tests.support import ROOT
 
-# Behind the options of every command, so that these win; 3 steps an epoch.
+# Behind the options of every command, so that these win; 6 steps an epoch.
 TINY = {
-    **{"batch-size": 8, "num-epochs": 2, "run-epochs": 1, "warmup-epochs": 0, "num-layers": 18},
+    **{"batch-size": 32, "num-epochs": 2, "run-epochs": 1, "warmup-epochs": 0, "num-layers": 18},
     **{"image-shape": "3,32,32", "data-val-resize": 32},
 }
 MOST_DEVICES = 2  # a command for more is given 1
@@ -55,7 +55,7 @@ def with_tiny(words: list[str]) -> list[str]:
 def build(folder: Path) -> None:
     """Everything that docs have a name for, below `folder`."""
     _suite(folder)
-    photographs(folder / "PHOTOGRAPHS", CLASSES, "png")
+    photographs(folder / "PHOTOGRAPHS", CLASSES, "png", 64)  # a batch of 192, for show_batch
     photographs(folder / "IMAGENET", WNIDS, "JPEG")
     photographs(folder / "data" / "imagenet", WNIDS, "JPEG")
     (folder / "IMAGES").mkdir()
@@ -91,12 +91,12 @@ def _suite(folder: Path) -> None:
         program.chmod(0o755)
 
 
-def photographs(folder: Path, classes: tuple[str, ...], suffix: str) -> None:
-    """8 training and 4 validation images of each class."""
+def photographs(folder: Path, classes: tuple[str, ...], suffix: str, num_train: int = 4) -> None:
+    """So many training images of each class, and 4 for validation."""
     from PIL import Image
 
     random = np.random.default_rng(1)
-    for split, number in (("train", 8), ("val", 4)):
+    for split, number in (("train", num_train), ("val", 4)):
         for label, name in enumerate(classes):
             (folder / split / name).mkdir(parents=True)
             for i in range(number):
@@ -111,8 +111,8 @@ def _own_source(folder: Path) -> None:
     (folder / "arrays.py").write_text(source, encoding="utf-8")
     for split in ("train", "val"):
         (folder / "DATA" / split).mkdir(parents=True)
-        np.save(folder / "DATA" / split / "images.npy", np.zeros((24, 40, 40, 3), np.uint8))
-        np.save(folder / "DATA" / split / "labels.npy", np.arange(24) % 2)
+        np.save(folder / "DATA" / split / "images.npy", np.zeros((64, 40, 40, 3), np.uint8))
+        np.save(folder / "DATA" / split / "labels.npy", np.arange(64) % 2)
 
 
 def _tfrecords(folder: Path) -> None:

@@ -25,6 +25,7 @@ CANNOT = {
     r"\./runner -n 8 --nodes 2 .*": "needs two machines (tests/test_several_nodes.py makes two)",
     r"(msrun|mpirun|srun) .*": "needs that launcher, or machines (see tests/test_several_nodes.py)",
     r"runner -n 8 -b 192 \.\.\.": "is for ModelArts",
+    r"tensorboard .*": "serves until it is stopped",
     r"kill -USR1 PID": "needs a process to send it to (tests/faults does)",
     r"(python )?records\.py( verify| merge| COMMAND --help)?": "is a name in a sentence, not a whole command",
     r"python -m scripts\.show_batch": "is a name in a sentence, not a whole command",
@@ -39,6 +40,7 @@ THEIRS = "|".join(
         r"\./runner --load MODEL .*",
     )
 )
+LAUNCHERS = {"msrun", "mpirun", "srun"}
 COMMANDS = [(each, command) for each in ALL for command in each.commands]
 OURS = [(each, command) for each, command in COMMANDS if not re.fullmatch(THEIRS, command)]
 
