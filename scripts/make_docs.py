@@ -45,13 +45,13 @@ def render() -> str:
         lines += ["| option | default | meaning |", "|---|---|---|"]
         for field in dataclasses.fields(section):
             option = field.name.replace("_", "-")
-            default = _shown(field.default)
+            default = shown(field.default)
             lines.append(f"| `--{option}` | {default} | {texts[section.__name__][field.name]} |")
         lines.append("")
     return "\n".join(lines)
 
 
-def _shown(default: object) -> str:
+def shown(default: object) -> str:
     if default is None or default == ():
         return ""
     if isinstance(default, bool):

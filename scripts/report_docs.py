@@ -12,10 +12,11 @@ TARGET = ROOT / "docs" / "report.md"
 HEAD = """# What a run reports
 
 Made by `make docs` from `src/report/report.schema.json`; do not edit. `report.json` is written anew, in one
-step, after every epoch and at every kind of end. The file is whole at every moment.
+step, after every epoch and at every kind of end. The file is whole at every moment. How to answer questions
+with it: [reading the report](reading-a-report.md).
 
 `report.html`, beside it, shows it to a person: one file without anything from the network, written at the end
-of a run, and again by `python -m src.report.html WORKSPACE`. It draws the curves of `report.json` and
+of a run, and again by `python -m src.report.html RUN`. It draws the curves of `report.json` and
 `dllogger_log.log`, and the answers of the last validation from `report.validation.json`: right answers by
 class, the pairs most often confused, and the most confident mistakes with their pictures.
 """
