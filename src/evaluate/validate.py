@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 
 import mindspore as ms
 from mindspore import nn
@@ -51,12 +51,18 @@ class Validation:
         self.pipeline, self.world = pipeline, world
         self.images_per_step = pipeline.batch_size * (1 if pipeline.alone else world.size)
 
-    def run(self) -> Score:
-        """Score the set with the weights as they are; leaves the network in training mode if it was."""
+    def run(self, stop_asked: Callable[[], bool] = lambda: False) -> Score | None:
+        """Score the set with the weights as they are; leaves the network in training mode if it was.
+
+        None, on all ranks, if one of them was asked to stop before it had scored all of its share.
+        """
         was_training = self.network.training
         self.cell.set_train(False)
-        sums, times, end = [0.0] * 4, StepTimes(), time.perf_counter()
+        sums, times, end, stopped = [0.0] * 4, StepTimes(), time.perf_counter(), False
         for step, (images, labels) in enumerate(self.pipeline):
+            stopped = stop_asked()
+            if stopped:
+                break
             pulse.give(pulse.Phase.VALIDATING, step=step)
             begin = time.perf_counter()
             counts = self.cell(ms.Tensor(images), ms.Tensor(labels)).asnumpy()
@@ -65,8 +71,13 @@ class Validation:
             times.add(waited, end - begin)
         self.network.set_train(was_training)
         sums.append(float(self.pipeline.num_bad))
-        if not self.pipeline.alone:
-            sums = self.world.sum(sums)
+        if self.pipeline.alone:
+            stopped = self.world.any(stopped)
+        else:
+            *sums, stops = self.world.sum([*sums, float(stopped)])
+            stopped = stops > 0
+        if stopped:
+            return None
         top1, top5, loss, count, num_bad = sums
         num_images = len(self.pipeline.source)
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"

@@ -83,4 +83,4 @@ def folded(progress: Mapping[str, Any], sums: Sequence[float], num_devices: int,
     record = EpochRecord(num_steps=0)
     record.go_on_from(progress)
     record.add(sums, num_devices)
-    return {**record.progress(), "step": step, "summed_steps": step}
+    return {**progress, **record.progress(), "step": step, "summed_steps": step}

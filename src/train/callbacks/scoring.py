@@ -12,6 +12,7 @@ from src.train.statistics import changing_statistics
 if TYPE_CHECKING:
     from src.evaluate.validate import Validation
     from src.platform.distributed import World
+    from src.platform.signals import Requests
     from src.report.journal import Journal
     from src.train.record import EpochRecord
     from src.train.step import TrainStep
@@ -37,23 +38,33 @@ class AverageStatistics(Callback):
 
 
 class Validate(Callback):
-    """Scores the network after every epoch, and the moving average of its weights where there is one."""
+    """Scores the network after every epoch, and the moving average of its weights where there is one.
+
+    Unless it is asked to stop: then a run that goes on will score this epoch first.
+    """
 
     def __init__(
-        self, record: EpochRecord, step: TrainStep, validation: Validation, journal: Journal
+        self, record: EpochRecord, step: TrainStep, validation: Validation, journal: Journal, asked: Requests
     ) -> None:
-        self.record, self.step, self.validation, self.journal = record, step, validation, journal
+        self.record, self.step, self.validation = record, step, validation
+        self.journal, self.requests = journal, asked
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         if not self.record.complete:
             return
-        num_images = len(self.validation.pipeline.source)
-        with self.journal.console.waiting(f"validating {num_images} images"):
-            score = self.validation.run()
-        self.record.metrics.update(score.metrics())
-        if self.step.average is not None:
-            console = self.journal.console
-            with console.waiting("validating the averaged weights"), self.step.average.in_place_of_weights():
-                found = self.validation.run().metrics()
-            self.record.metrics.update({ours: found[name] for name, ours in EMA_METRICS.items()})
-        self.journal.note(num_samples=score.num_samples)
+        found = self._score(f"validating {len(self.validation.pipeline.source)} images")
+        if found and self.step.average is not None:
+            with self.step.average.in_place_of_weights():
+                averaged = self._score("validating the averaged weights")
+            found = averaged and {**found, **{ours: averaged[name] for name, ours in EMA_METRICS.items()}}
+        if found is None:
+            self.record.validated, self.requests.stop_agreed = False, True
+        else:
+            self.record.metrics.update(found)
+
+    def _score(self, told: str) -> dict[str, Any] | None:
+        with self.journal.console.waiting(told):
+            score = self.validation.run(lambda: self.requests.stop_asked)
+        if score is not None:
+            self.journal.note(num_samples=score.num_samples)
+        return None if score is None else score.metrics()
