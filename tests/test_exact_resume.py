@@ -15,6 +15,7 @@ import pytest
 
 from src.report import dllog
 from src.weights import checkpoint
+from tests.faults.runs import INJECTED
 from tests.support import ROOT, command
 
 SHORT = [
@@ -136,3 +137,29 @@ def test_a_run_goes_on_with_another_batch_size_where_the_images_add_up(tmp_path)
     peak = 0.256 * 16 / 256
     expected = peak / 2 * (1 + math.cos(math.pi * (2 + 8 / 9) / 3))
     assert report["metrics"]["train.lr"][-1] == pytest.approx(expected)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.deep)])
+def test_a_run_that_is_stopped_in_validation_ends_as_an_unbroken_one(n, digits, tmp_path, monkeypatch):
+    """The first signal comes in the first epoch's, the second in that of the run that goes on with it."""
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    words = ["--data-root", digits / "records", "--num-examples", 128, "-n", n, "-b", 32 // n, "-e", 2]
+    words += ["--num-layers", 18, "--image-shape", "3,16,16", "--warmup-epochs", 0, "--seed", 5]
+    words += ["--ema", 0.9, "--disp-batches", 2, "--workspace", broken]
+    done = command("runner", *words, "--workspace", whole)
+    assert done.returncode == 0, done.stderr
+    monkeypatch.setenv("PYTHONPATH", str(INJECTED))
+    monkeypatch.setenv("FAULT", "rank=0 phase=validating step=2 kind=SIGTERM")
+    for i in range(2):
+        monkeypatch.setenv("FAULT_FILE", str(tmp_path / f"struck-{i}"))
+        done = command("runner", *words)
+        assert done.returncode == 143, done.stderr
+        report = json.loads((broken / "report.json").read_text())
+        assert (report["status"], report["epochs"]) == ("interrupted", [])
+        assert not (broken / "model_best.safetensors").exists()
+    assert "the end of epoch 1, which is still to be validated" in done.stdout
+    monkeypatch.delenv("FAULT")
+    done = command("runner", *words)
+    assert done.returncode == 0, done.stderr
+    same(whole, broken, loss_rel=1e-6 if n > 1 else 0.0)

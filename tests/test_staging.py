@@ -211,6 +211,14 @@ class TestMarks:
         with pytest.raises(SuiteError, match="holds no files"):
             staging.stage(config, copies=False, writes=False)
 
+    def test_the_workspace_is_claimed_before_anything_is_brought_there(self, bucket, tmp_path, monkeypatch):
+        events: list[object] = []
+        monkeypatch.setattr(staging, "_copy_for_the_node", lambda *_: events.append("copied"))
+        train_url = f"obs://{bucket.folder.name}/results"
+        config = parse("--train_url", train_url, "--scratch", tmp_path, "--workspace", tmp_path / "run")
+        staging.stage(config, copies=True, writes=True, claim=events.append)
+        assert events == [tmp_path / "run", "copied"]
+
     def test_an_attempt_has_a_folder_of_its_own(self, tmp_path, monkeypatch):
         monkeypatch.setenv("MA_VJ_NAME", "job/7")
         code = "from src.platform import modelarts as m; print(m.attempt_folder(m.Path('/s')))"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from typing import Any
 
 from src import models
@@ -56,7 +57,11 @@ def score(job: Job) -> int:
     job.journal.start("scoring", facts, job.options())
     with job.journal.console.waiting("scoring"):
         validation = Validation(network, ValPipeline(config, splits.val, job.world), job.world)
-        result = validation.run(keep_answers=True)
+        result = validation.run(lambda: job.requests.stop_asked, keep_answers=True)
+    if result is None:
+        number = job.requests.stop_signal or signal.SIGTERM  # another rank's, if not this one's
+        job.journal.interrupted(number, "nothing was scored")
+        return 128 + number
     metrics = result.metrics()
     job.journal.note(num_samples=result.num_samples)
     epochs_done = int(loaded.meta.get("epochs_done", 1))

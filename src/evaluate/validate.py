@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable
 
 import mindspore as ms
 from mindspore import nn
@@ -55,14 +55,20 @@ class Validation:
         self.pipeline, self.world = pipeline, world
         self.compiled = False
 
-    def run(self, keep_answers: bool = False) -> Score:
-        """Score the set with the weights as they are; leaves the network in training mode if it was."""
+    def run(self, stop_asked: Callable[[], bool] = lambda: False, keep_answers: bool = False) -> Score | None:
+        """Score the set with the weights as they are; leaves the network in training mode if it was.
+
+        None, on all ranks, if one of them was asked to stop before it had scored all of its share.
+        """
         answers = Answers.none_yet(len(self.pipeline.source)) if keep_answers else None
         was_training = self.network.training
         self.cell.set_train(False)
-        sums, times = [0.0] * 4, StepTimes()
+        sums, times, stopped = [0.0] * 4, StepTimes(), False
         begun = end = time.perf_counter()
         for step, (images, labels) in enumerate(self.pipeline):
+            stopped = stop_asked()
+            if stopped:
+                break
             pulse.give(pulse.Phase.VALIDATING, step=step)
             begin = time.perf_counter()
             counts, answered = self.cell(ms.Tensor(images), ms.Tensor(labels))
@@ -73,9 +79,15 @@ class Validation:
             times.add(waited, end - begin)
         self.network.set_train(was_training)
         sums.append(float(self.pipeline.num_bad))
-        if not self.pipeline.alone:
-            sums = self.world.sum(sums)
-            answers = answers and answers.over_ranks(self.world)
+        if self.pipeline.alone:
+            stopped = self.world.any(stopped)
+        else:
+            *sums, stops = self.world.sum([*sums, float(stopped)])
+            stopped = stops > 0
+        if stopped:
+            return None
+        if answers is not None and not self.pipeline.alone:
+            answers = answers.over_ranks(self.world)
         top1, top5, loss, count, num_bad = sums
         num_images = len(self.pipeline.source)
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"

@@ -78,10 +78,13 @@ def continued(
 def first_step(saved: Checkpoint, record: EpochRecord, images_per_step: int) -> int:
     """The step of this run at which as many images of the epoch are behind it as the checkpoint has seen.
 
-    All steps cut one shuffle of the epoch, whatever their size. Raises OptionError where no update begins
+    All steps cut one shuffle of the epoch, whatever their size; where the saved run had made all of its own,
+    there is none to make, and only the validation is missing. Raises OptionError where no update begins
     there.
     """
     then, progress = saved.meta["config"], saved.meta["progress"]
+    if progress["step"] == saved.meta.get("steps_per_epoch"):
+        return record.num_steps
     seen = progress["step"] * then["batch-size"] * saved.meta["world_size"]
     per_update = images_per_step * record.accumulation
     if seen % per_update or seen >= record.num_steps * images_per_step:

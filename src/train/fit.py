@@ -43,6 +43,7 @@ COMPILE_SECONDS = {
     "resnext": {50: 9, 101: 17, 152: 25},
     "xception": {50: 9},
 }
+CLOSING = (cb.Validate, cb.Checkpoints, cb.EndOfEpoch, cb.OfferResults)  # of an epoch, after its figures
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,7 @@ def callbacks(
             2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
         )
     if f.validation is not None:
-        programme.append(cb.Validate(f.record, f.step, f.validation, journal, last))
+        programme.append(cb.Validate(f.record, f.step, f.validation, journal, requests, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
     num_epochs = config.training.num_epochs
     programme.append(cb.EndOfEpoch(f.record, journal, num_epochs, last, f.meta, saver))
@@ -194,19 +195,23 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, requests: Re
     about = COMPILE_SECONDS[config.model.family][config.model.num_layers]
     size = None
     for epoch in range(f.begin.epoch, f.last_epoch(config)):
-        compiles = config.train_size(epoch) != size
-        if compiles:  # a graph for each size of progressive resizing
-            size = config.train_size(epoch)
-            told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
-            journal.console.waiting(told)
-        f.record.restart(epoch, compiles)
+        f.record.restart(epoch, compiles=config.train_size(epoch) != size)
         if epoch == f.begin.epoch and f.begin.progress:
             f.record.go_on_from(f.begin.progress)
-        dataset = f.pipeline.epoch(epoch, f.record.first_step)
-        if config.training.accumulation > 1:
-            dataset = dataset.take(f.record.num_steps - f.record.first_step)  # whole updates only
-        # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
-        model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
+        if f.record.complete:  # a stop came before it was scored
+            for callback in programme:
+                if isinstance(callback, CLOSING):
+                    callback.on_train_epoch_end(None)
+        else:
+            if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
+                size = config.train_size(epoch)
+                told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
+                journal.console.waiting(told)
+            dataset = f.pipeline.epoch(epoch, f.record.first_step)
+            if config.training.accumulation > 1:
+                dataset = dataset.take(f.record.num_steps - f.record.first_step)  # whole updates only
+            # One pass over this epoch's own dataset; data sinking would want one dataset for all epochs.
+            model.train(1, dataset, callbacks=programme, dataset_sink_mode=False)
         requests.stop_agreed = requests.stop_agreed or world.any(requests.stop_asked)
         if requests.stop_agreed:
             break

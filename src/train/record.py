@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
+from src.report.strict import strict
 from src.report.timing import StepTimes
 
 # Of an epoch under way, what was learned in the steps made so far.
@@ -42,6 +43,7 @@ class EpochRecord:
     metrics: dict[str, float | None] = field(default_factory=dict)
     compiles: bool = False  # the epoch's first step compiles a graph
     ranks: dict[str, Any] | None = None  # what each rank measured, for the report
+    validated: bool = True  # False: all steps were made, and a stop came before the score
 
     def restart(self, epoch: int, compiles: bool = False) -> None:
         """Forget the last epoch."""
@@ -49,14 +51,20 @@ class EpochRecord:
         self.epoch, self.first_step, self.times, self.metrics = epoch, 0, StepTimes(), {}
         self.loss = self.steps = self.top1 = self.top5 = self.counted = self.skipped = self.updates = 0.0
         self.window_loss, self.window_steps, self.summed_steps = 0.0, 0, 0
-        self.begun = time.perf_counter()
+        self.begun, self.validated = time.perf_counter(), True
 
     def progress(self) -> dict[str, Any]:
-        """What a checkpoint in the middle of the epoch keeps of it; JSON gives the same numbers back."""
+        """What a checkpoint in the middle of the epoch keeps of it; JSON gives the same numbers back.
+
+        Once all steps are made, also the figures that they gave.
+        """
+        seconds = time.perf_counter() - self.begun
+        figures = {"metrics": strict(self.metrics), "ranks": strict(self.ranks), "seconds": seconds}
         return {
             "epoch": self.epoch,
             "step": self.steps_done,
             **{name: getattr(self, name) for name in SUMMED},
+            **(figures if self.complete else {}),
         }
 
     def go_on_from(self, progress: Mapping[str, Any]) -> None:
@@ -64,6 +72,8 @@ class EpochRecord:
         self.first_step = progress["step"]
         for name in SUMMED:
             setattr(self, name, progress[name])
+        self.metrics, self.ranks = dict(progress.get("metrics", {})), progress.get("ranks")
+        self.begun -= progress.get("seconds", 0.0)
 
     def add(self, sums: Sequence[float], num_devices: int) -> None:
         """Take in the step's sums over all devices since the last call, in the order of `step.SUMS`."""
@@ -90,6 +100,11 @@ class EpochRecord:
     def complete(self) -> bool:
         """All steps were made: a run that is stopped in the middle neither validates nor saves."""
         return self.steps_done == self.num_steps
+
+    @property
+    def finished(self) -> bool:
+        """Nothing is left to do for it but to save and tell it."""
+        return self.complete and self.validated
 
     @property
     def updated(self) -> bool:

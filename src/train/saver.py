@@ -70,7 +70,7 @@ class Saver:
     def _position(self) -> dict[str, Any]:
         """Where training stands. Of a finished epoch its figures, in case that the report misses them."""
         record = self.record
-        if not record.complete:
+        if not record.finished:
             return {"epochs_done": record.epoch, "progress": record.progress(), "finished": None}
         seconds = time.perf_counter() - record.begun
         finished = strict({"epoch": record.epoch, "metrics": record.metrics, "seconds": seconds})

@@ -88,4 +88,4 @@ def folded(
     record = EpochRecord(num_steps=0, accumulation=accumulation)
     record.go_on_from(progress)
     record.add(sums, num_devices)
-    return {**record.progress(), "step": step, "summed_steps": step}
+    return {**progress, **record.progress(), "step": step, "summed_steps": step}

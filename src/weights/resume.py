@@ -113,6 +113,8 @@ def _where(path: Path) -> str:
     record = read_record(path)
     done, step = int(record.get("epochs_done", 0)), keeping.steps_into_epoch(record)
     of = f" of {record['steps_per_epoch']}" if "steps_per_epoch" in record else ""
+    if step and step == record.get("steps_per_epoch"):
+        return f"{path.name}, the end of epoch {done + 1}, which is still to be validated"
     return f"{path.name}, {f'step {step}{of} of epoch {done + 1}' if step else f'after epoch {done}'}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -180,6 +181,9 @@ class FakeSaver:
     def save(self, *also):
         self.saved.append(also)
 
+    def take_seconds(self):
+        return 0.0
+
 
 def test_a_signal_stops_at_the_next_step():
     from src.train.callbacks import Agreement, StopOnSignal
@@ -346,6 +350,55 @@ def test_an_epoch_that_was_stopped_is_not_saved_as_a_whole_one(tmp_path):
     callback = Checkpoints(done(EpochRecord(4), 3), saver, Config(output=Output(workspace=tmp_path)), {})
     callback.on_train_epoch_end(None)
     assert saver.saved == []
+
+
+class Scores:
+    """A validation that is asked to stop in its n-th run."""
+
+    def __init__(self, requests: Requests, stopped_in: int | None) -> None:
+        self.requests, self.left = requests, stopped_in
+        self.pipeline = SimpleNamespace(source=range(4))
+        self.tell = lambda *words: None
+
+    def run(self, stop_asked, keep_answers=False):
+        from src.evaluate.validate import Score
+
+        if self.left is not None:
+            self.left -= 1
+            if self.left == 0:
+                self.requests.stop_signal = 15
+        return None if stop_asked() else Score(0.5, 0.75, 1.0, 4, {"val.time": 0.25})
+
+
+@pytest.mark.parametrize("stopped_in", [None, 1, 2])
+def test_an_epoch_that_a_stop_kept_from_being_scored_is_not_over(stopped_in, graph_mode, tmp_path):
+    from src.report.journal import Journal
+    from src.train.callbacks import Checkpoints, EndOfEpoch, Validate
+    from tests.train.test_step import batch, call, small, state
+
+    requests, saver, meta, ended = Requests(), FakeSaver(), {"best": None}, []
+    _, step = small(Training(ema=0.9))
+    call(step, *batch())  # weights and averages are not the same any more
+    before = state(step)
+    record, journal = done(EpochRecord(1), 1), Journal.silent()
+    config = Config(training=Training(ema=0.9), output=Output(save_frequency=1))
+    record.metrics, record.updates = {"train.loss": 2.0}, 1
+    journal.end_epoch = lambda *words: ended.append(words)
+    for callback in (
+        Validate(record, step, Scores(requests, stopped_in), journal, requests, last_epoch=1),
+        Checkpoints(record, saver, config, meta),
+        EndOfEpoch(record, journal, 1, 1, meta, saver),
+    ):
+        callback.on_train_epoch_end(Context())
+    stopped = stopped_in is not None
+    assert requests.stop_agreed == stopped
+    assert record.finished == (not stopped)
+    assert saver.saved == ([()] if stopped else [("best", "0001")])
+    assert len(ended) == (0 if stopped else 1)
+    assert record.metrics.get("val.time") == (None if stopped else 0.5)
+    assert ("val.top1" in record.metrics) == ("val.ema_top1" in record.metrics) == (not stopped)
+    after = state(step)
+    assert [name for name in before if before[name].tobytes() != after[name].tobytes()] == []
 
 
 class Two(World):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from src.errors import OptionError
+from src.train import snapshot
 from src.train.continuing import Beginning, first_step
 from src.train.record import EpochRecord
 from src.weights.checkpoint import Checkpoint
@@ -24,6 +26,30 @@ def test_as_many_images_are_behind_it(images_per_step, accumulation, expected):
     record = EpochRecord(1000, accumulation)
     assert first_step(at_step(12), record, images_per_step) == expected
     assert first_step(at_step(6, 32, 4), record, images_per_step) == expected
+
+
+def test_of_an_epoch_whose_steps_were_all_made_only_the_validation_is_left():
+    saved = at_step(12)
+    saved.meta["steps_per_epoch"] = 12
+    assert first_step(saved, EpochRecord(5), images_per_step=150) == 5
+
+
+def test_such_an_epoch_keeps_its_figures_and_its_time():
+    record = EpochRecord(2)
+    record.restart(1)
+    for _ in range(2):
+        record.times.add(0.0, 0.1)
+    record.metrics = {"train.loss": 1.5, "train.total_ips": None}
+    record.begun -= 100
+    progress = json.loads(json.dumps(record.progress()))
+    other = EpochRecord(2)
+    other.restart(1)
+    other.go_on_from(progress)
+    assert other.complete
+    assert other.metrics == record.metrics
+    assert other.begun == pytest.approx(record.begun, abs=1)
+    elsewhere = snapshot.folded(progress, [0.0] * 6, 1, 1, 5)
+    assert (elsewhere["step"], elsewhere["metrics"]) == (5, record.metrics)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ class Checkpoints(Callback):
     """Saves the best, the last and every k-th epoch; the best is remembered over a resume.
 
     With a moving average of the weights, the best is the epoch whose average scores best: the average is what
-    will be used.
+    will be used. An epoch that a stop kept from being scored is saved as one that is not over.
     """
 
     def __init__(self, record: EpochRecord, saver: Saver, config: Config, meta: dict) -> None:
@@ -33,6 +33,9 @@ class Checkpoints(Callback):
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
         if self.frequency == 0 or not record.complete:
+            return
+        if not record.finished:
+            self.saver.save()
             return
         names = [keeping.BEST] * self._is_best()
         done = self.meta["epochs_done"] = record.epoch + 1
@@ -92,7 +95,7 @@ class EndOfEpoch(Callback):
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         record = self.record
-        if not record.complete:
+        if not record.finished:
             return
         ranks = None if record.ranks is None else {"epoch": record.epoch, **record.ranks}
         self.journal.note(best=self.meta["best"], ranks=ranks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Sequence
 
 from mindspore.train import Callback
 
@@ -10,8 +10,10 @@ from src.train.assigning import assign
 from src.train.statistics import changing_statistics
 
 if TYPE_CHECKING:
-    from src.evaluate.validate import Validation
+    from src.evaluate.validate import Score, Validation
     from src.platform.distributed import World
+    from src.platform.signals import Requests
+    from src.report.console import Console
     from src.report.journal import Journal
     from src.train.record import EpochRecord
     from src.train.step import TrainStep
@@ -37,26 +39,52 @@ class AverageStatistics(Callback):
 
 
 class Validate(Callback):
-    """Scores the network after every epoch, and the moving average of its weights where there is one."""
+    """Scores the network after every epoch, and the moving average of its weights where there is one.
+
+    Unless it is asked to stop: then a run that goes on will score this epoch first.
+    """
 
     def __init__(
-        self, record: EpochRecord, step: TrainStep, validation: Validation, journal: Journal, last_epoch: int
+        self,
+        record: EpochRecord,
+        step: TrainStep,
+        validation: Validation,
+        journal: Journal,
+        requests: Requests,
+        last_epoch: int,
     ) -> None:
-        self.record, self.step, self.validation, self.journal = record, step, validation, journal
-        self.last_epoch = last_epoch
+        self.record, self.step, self.validation = record, step, validation
+        self.journal, self.requests, self.last_epoch = journal, requests, last_epoch
 
     def on_train_epoch_end(self, run_context: Any) -> None:
         if not self.record.complete:
             return
-        num_images = len(self.validation.pipeline.source)
-        with self.journal.console.waiting(f"validating {num_images} images"):
-            score = self.validation.run(keep_answers=self.record.epoch + 1 == self.last_epoch)
-        self.record.metrics.update(score.metrics())
-        if self.step.average is not None:
-            console = self.journal.console
-            with console.waiting("validating the averaged weights"), self.step.average.in_place_of_weights():
-                averaged = self.validation.run()
-            self.record.metrics.update({ours: averaged.metrics()[name] for name, ours in EMA_METRICS.items()})
-            self.record.metrics["val.time"] = sum(s.figures["val.time"] or 0.0 for s in (score, averaged))
-        self.journal.note(num_samples=score.num_samples)
-        self.validation.tell(score, self.record.epoch, self.journal)
+        keep_answers = self.record.epoch + 1 == self.last_epoch
+        found = scores(self.step, self.validation, self.journal.console, self.requests, keep_answers)
+        if found is None:
+            self.record.validated, self.requests.stop_agreed = False, True
+            return
+        self.record.metrics.update(metrics(found))
+        self.journal.note(num_samples=found[0].num_samples)
+        self.validation.tell(found[0], self.record.epoch, self.journal)
+
+
+def scores(
+    step: TrainStep, validation: Validation, console: Console, requests: Requests, keep_answers: bool
+) -> list[Score] | None:
+    """Of the weights, then of their average if there is one; None if a stop came first."""
+    with console.waiting(f"validating {len(validation.pipeline.source)} images"):
+        score = validation.run(lambda: requests.stop_asked, keep_answers)
+    if score is None or step.average is None:
+        return None if score is None else [score]
+    with console.waiting("validating the averaged weights"), step.average.in_place_of_weights():
+        averaged = validation.run(lambda: requests.stop_asked)
+    return None if averaged is None else [score, averaged]
+
+
+def metrics(found: Sequence[Score]) -> dict[str, float | None]:
+    """Of one epoch, in the report's names, out of what `scores` found."""
+    told = found[0].metrics()
+    for averaged in found[1:]:
+        told.update({ours: averaged.metrics()[name] for name, ours in EMA_METRICS.items()})
+    return {**told, "val.time": sum(score.figures["val.time"] or 0.0 for score in found)}
