@@ -1,12 +1,13 @@
 """Makes extra.json: values of networks that golden.json and networks.json leave out, computed with PyTorch.
 
-    python -m tests.golden.make_extra [--check]
+    python -m tests.golden.make_extra [--only resnet18_v1.5@75 ...] [--check]
 
 ResNets and ResNeXts are torchvision's, in v1 with the strides of each bottleneck changed over; Xception is
 written out below. Weights, images and labels come from their names (spec.py), computation is in float64; how
-far PyTorch's own float32 is from that is printed beside each network, for the tests' tolerances. `--check`
-computes entries of the other two files instead and compares: by hand and by torchvision they are the same.
-Needs torch, torchvision, numpy and nothing of the suite. The keys mean what they do in networks.json:
+far PyTorch's own float32 is from that is printed beside each network, for the tests' tolerances. `--only`
+makes some entries anew and keeps the others. `--check` computes entries of the other two files instead and
+compares: by hand and by torchvision they are the same. Needs torch, torchvision, numpy and nothing of the
+suite. The keys mean what they do in networks.json:
 
 * `eval_logits`, `train_logits`: the first 5 of each image, and mean, standard deviation and largest
   magnitude of all; `train_...` is with the batch's statistics.
@@ -253,24 +254,28 @@ def distance(wanted: Any, found: Any) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare with the other files; write nothing")
-    check = parser.parse_args().check
-    made: dict[str, Any] = {}
+    parser.add_argument("--only", nargs="+", metavar="NETWORK@SIDE", help="entries to make anew")
+    args = parser.parse_args()
+    cases = {f"{case[0]}@{case[2]}": case for case in (CHECKED if args.check else EXTRA)}
+    names = ("golden", "networks") if args.check else ("extra",)
+    files = [HERE / f"{name}.json" for name in names]
     known: dict[str, Any] = {}
-    for name in ("golden.json", "networks.json"):
-        known |= json.loads((HERE / name).read_text(encoding="utf-8"))["static"]
-    for case in CHECKED if check else EXTRA:
-        key = f"{case[0]}@{case[2]}"
-        made[key] = entry(*case)
-        if check:
-            print(f"{key}: differs from what is there by {distance(known[key], made[key]):.1e}", flush=True)
+    for file in files if args.check or args.only else ():
+        known |= json.loads(file.read_text(encoding="utf-8"))["static"]
+    for key in args.only or cases:
+        made = entry(*cases[key])
+        if args.check:
+            print(f"{key}: differs from what is there by {distance(known[key], made):.1e}", flush=True)
             continue
-        single = computed(*case, torch.float32)
-        told = (f"{name} {distance(made[key][name], single[name]):.1e}" for name in single)
+        known[key] = made
+        single = computed(*cases[key], torch.float32)
+        told = (f"{name} {distance(made[name], single[name]):.1e}" for name in single)
         print(f"{key}, float32 against float64, relative: {', '.join(told)}", flush=True)
-    if not check:
+    if not args.check:
         versions = {module.__name__: module.__version__ for module in (torch, torchvision, np)}
-        text = json.dumps({"made_with": versions, "static": made}, separators=(",", ":"))
-        (HERE / "extra.json").write_text(text + "\n", encoding="utf-8")
+        static = {key: known[key] for key in cases if key in known}
+        text = json.dumps({"made_with": versions, "static": static}, separators=(",", ":"))
+        files[0].write_text(text + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

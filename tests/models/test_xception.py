@@ -41,7 +41,7 @@ def test_logits_and_losses_equal_the_independent_ones(graph_mode):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("key", [KEY, "xception@75", "xception@299"])
+@pytest.mark.parametrize("key", [key for key in GOLDEN["static"] if key.startswith("xception")])
 def test_logits_gradients_and_statistics_equal_the_independent_ones_at_all_sizes(graph_mode, key):
     comparison = Comparison(key)
     if key != KEY:
