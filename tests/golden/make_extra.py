@@ -6,8 +6,8 @@ ResNets and ResNeXts are torchvision's, in v1 with the strides of each bottlenec
 written out below. Weights, images and labels come from their names (spec.py), computation is in float64; how
 far PyTorch's own float32 is from that is printed beside each network, for the tests' tolerances. `--only`
 makes some entries anew and keeps the others. `--check` computes entries of the other two files instead and
-compares: by hand and by torchvision they are the same. Needs torch, torchvision, numpy and nothing of the
-suite. The keys mean what they do in networks.json:
+compares: by hand and by torchvision they are the same. Needs torch, torchvision and numpy, and nothing of
+src/. The keys mean what they do in networks.json:
 
 * `eval_logits`, `train_logits`: the first 5 of each image, and mean, standard deviation and largest
   magnitude of all; `train_...` is with the batch's statistics.
@@ -116,7 +116,12 @@ class Xception(nn.Module):
 
 
 def build(network: str, classes: int) -> nn.Module:
-    """`resnet18_v1.5`, `resnext152_32x4d_v1` or `xception`."""
+    """`resnet18_v1.5`, `resnext152_32x4d_v1` or `xception`, without values: drawing them would cost most."""
+    with torch.device("meta"):
+        return described(network, classes)
+
+
+def described(network: str, classes: int) -> nn.Module:
     if network == "xception":
         return Xception(classes)
     family, depth, groups, width, version = re.fullmatch(
@@ -133,9 +138,11 @@ def build(network: str, classes: int) -> nn.Module:
 
 def with_weights(network: str, classes: int, dtype: torch.dtype) -> nn.Module:
     """Of their names; in float64 too they are the float32 values."""
-    built = build(network, classes)
+    built = build(network, classes).to_empty(device="cpu")
     for name, tensor in built.state_dict().items():
-        if not name.endswith("num_batches_tracked"):
+        if name.endswith("num_batches_tracked"):
+            tensor.zero_()
+        else:
             tensor.copy_(torch.from_numpy(spec.param_value(name, tensor.shape, network)))
     return built.to(dtype)
 

@@ -120,6 +120,7 @@ def test_moving_variances_fed_the_biased_variance_would_be_noticed():
             )
 
 
+@pytest.mark.slow
 def test_the_versions_of_a_network_without_bottlenecks_are_one(graph_mode):
     key = "resnet18_v1.5@64"
     Comparison(key, golden_network(key, 10, arch="resnetv1")).evaluation()
