@@ -15,12 +15,15 @@ VERSIONS = {"v1": "v1", "v1.5": "v15"}
 
 
 def golden_values() -> dict:
-    """Two files of values, as one: `static` for each network and `traps`."""
+    """Three files of values, as one: `static` for each network and `traps`. tests/golden/make_extra.py says
+    what they are, and made the third."""
     folder = ROOT / "tests" / "golden"
-    first, second = (
-        json.loads((folder / name).read_text(encoding="utf-8")) for name in ("golden.json", "networks.json")
-    )
-    return {"static": {**first["static"], **second["static"]}, "traps": second["traps"]}
+    files = [
+        json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("golden", "networks", "extra")
+    ]
+    static = {key: values for file in files for key, values in file["static"].items()}
+    return {"static": static, "traps": files[1]["traps"]}
 
 
 GOLDEN = golden_values()
@@ -38,19 +41,22 @@ def torch_name(name: str) -> str:
     return f"{head}.{TORCH.get(tail, tail)}"
 
 
-def model_options(key: str) -> tuple[str, int]:
-    """--arch and --num-layers of a golden entry, `resnext50_32x4d_v1.5@64` for example."""
+def model_options(key: str) -> dict:
+    """The options of the model of a golden entry, `resnext50_32x4d_v1.5@64` for example."""
     if key.startswith("xception"):
-        return "xception", 50
-    family, layers, version = re.match(r"(resnet|resnext)(\d+).*_(v1|v1\.5)@", key).groups()
-    return family + VERSIONS[version], int(layers)
+        return {"arch": "xception", "layers": 50}
+    family, layers, form, groups, width, version = re.match(
+        r"(resnet|resnext)(\d+)(_(\d+)x(\d+)d)?_(v1|v1\.5)@", key
+    ).groups()
+    options = {"arch": family + VERSIONS[version], "layers": int(layers)}
+    return {**options, "num_groups": int(groups), "width_per_group": int(width)} if form else options
 
 
 def golden_network(key: str, classes: int, **options):
     """The network of a golden entry with the golden weights."""
     import mindspore as ms
 
-    network = build(*model_options(key), classes, **options)
+    network = build(classes=classes, **{**model_options(key), **options})
     for p in network.get_parameters():
         p.set_data(ms.Tensor(spec.param_value(torch_name(p.name), p.shape, key.split("@")[0])))
     return network

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.overfit import NETWORKS, learn
 from tests.models.networks import GOLDEN, Comparison, build, golden_network
 
 __all__ = ["golden_network"]  # other tests find it here
@@ -18,9 +19,11 @@ GROUPED_PARAMETERS = [
     pytest.param(50, 1, 128, 68_883_240, marks=pytest.mark.slow),
 ]
 FAST = ("resnet18_v1.5@64", "resnext50_32x4d_v1.5@64")
-DEEP = (pytest.mark.slow, pytest.mark.deep)  # 50 and 152 layers remain
+DEEP = ("101", "resnext152")  # 50 layers, and resnet of 152, remain
 STATIC = [
-    key if key in FAST else pytest.param(key, marks=DEEP if "101" in key else pytest.mark.slow)
+    key
+    if key in FAST
+    else pytest.param(key, marks=[pytest.mark.slow, *[pytest.mark.deep] * any(word in key for word in DEEP)])
     for key in GOLDEN["static"]
     if key.startswith("res")
 ]
@@ -118,6 +121,12 @@ def test_moving_variances_fed_the_biased_variance_would_be_noticed():
 
 
 @pytest.mark.slow
+def test_the_versions_of_a_network_without_bottlenecks_are_one(graph_mode):
+    key = "resnet18_v1.5@64"
+    Comparison(key, golden_network(key, 10, arch="resnetv1")).evaluation()
+
+
+@pytest.mark.slow
 def test_another_epsilon_of_batch_norm_is_noticed_and_gives_what_the_independent_one_gives(graph_mode):
     key = "resnet50_v1.5@64"
     trap = GOLDEN["traps"][f"{key} bn_eps=1e-3"]
@@ -143,10 +152,11 @@ def test_momentum_is_the_share_of_the_old_statistics_that_is_kept(graph_mode):
 
 
 @pytest.mark.slow
-def test_resnet18_learns_32_images_by_heart(graph_mode):
-    """The other networks take longer: `python -m benchmarks.overfit`."""
-    from benchmarks.overfit import learn
-
-    learnt = learn("resnetv15-18", steps=60, lr=0.256, size=64)
+@pytest.mark.parametrize(
+    "network",
+    [NETWORKS[0], *(pytest.param(network, marks=pytest.mark.deep) for network in NETWORKS[1:])],
+)
+def test_32_images_are_learnt_by_heart(graph_mode, network):
+    learnt = learn(network, steps=60, lr=0.256, size=64)
     assert learnt.steps is not None
     assert learnt.losses[-1] < learnt.losses[0] / 2

@@ -41,8 +41,12 @@ def test_logits_and_losses_equal_the_independent_ones(graph_mode):
 
 
 @pytest.mark.slow
-def test_gradients_and_statistics_equal_the_independent_ones(graph_mode):
-    Comparison(KEY).training()
+@pytest.mark.parametrize("key", [key for key in GOLDEN["static"] if key.startswith("xception")])
+def test_logits_gradients_and_statistics_equal_the_independent_ones_at_all_sizes(graph_mode, key):
+    comparison = Comparison(key)
+    if key != KEY:
+        comparison.evaluation()
+    comparison.training()
 
 
 @pytest.mark.slow

@@ -131,8 +131,9 @@ def test_so_many_steps_in_a_row_without_finite_gradients_end_training_at_the_las
             assert word in found[1]
 
 
-def test_in_good_times_the_device_is_asked_only_so_often():
-    step = Skipping("." * 100)
+@pytest.mark.parametrize("accumulation", [1, 4])
+def test_in_good_times_the_device_is_asked_only_so_often(accumulation):
+    step = Skipping("." * 100, accumulation)
     assert divergence(step, most=10) is None
     assert step.asked_at == list(range(1, 101, 10))
 
