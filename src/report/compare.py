@@ -50,9 +50,17 @@ def _last(run: Run, metric: str, written: Callable[[float], str]) -> str:
 def _best(run: Run) -> str:
     best = run.document.get("best")
     if best:
-        return f"{best['top1']:.2%} (epoch {best['epoch'] + 1})"
+        weights = ", averaged weights" if best.get("weights") == "ema" else ""
+        return f"{best['top1']:.2%} (epoch {best['epoch'] + 1}{weights})"
     top1 = run.values("val.top1")
     return f"{max(top1):.2%}" if top1 else "-"
+
+
+def _final(run: Run) -> str:
+    """Of the weights that the best one is of, too."""
+    if run.values("val.ema_top1"):
+        return _last(run, "val.ema_top1", wording.percent) + " (averaged weights)"
+    return _last(run, "val.top1", wording.percent)
 
 
 def _speed(run: Run) -> str:
@@ -64,7 +72,7 @@ ROWS: dict[str, Callable[[Run], str]] = {
     "status": lambda run: run.document["status"],
     "epochs": lambda run: str(len(run.document["epochs"])),
     "best top-1": _best,
-    "final top-1": lambda run: _last(run, "val.top1", wording.percent),
+    "final top-1": _final,
     "final validation loss": lambda run: _last(run, "val.loss", wording.loss),
     "final training loss": lambda run: _last(run, "train.loss", wording.loss),
     "time": lambda run: wording.duration(run.document["total_duration"]).strip(),

@@ -72,7 +72,8 @@ def _head(document: Document) -> list[str]:
     told = f"{status}: {reason}" if reason else status
     figures = {}
     if best:
-        figures["best top-1"] = f"{best['top1']:.2%}"
+        weights = ", averaged weights" if best.get("weights") == "ema" else ""
+        figures[f"best top-1{weights}"] = f"{best['top1']:.2%}"
         figures["best epoch"] = str(best["epoch"] + 1)
     elif _last(metrics, "val.top1") is not None:
         figures["top-1"] = f"{_last(metrics, 'val.top1'):.2%}"

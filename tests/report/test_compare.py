@@ -7,6 +7,7 @@ import re
 
 import pytest
 
+from src.report import html
 from src.report.compare import as_page, as_text, main, read_runs
 from tests.browser import opened
 from tests.report.example_run import make_run
@@ -32,6 +33,20 @@ def test_the_table_has_results_and_differing_options(runs):
         "--lr": ["0.1", "0.2"],
         "--num-epochs": ["3", "2"],
     }
+
+
+def test_accuracies_of_averaged_weights_are_called_so(runs):
+    report = runs[1]
+    document = json.loads(report.read_text())
+    document["best"]["weights"] = "ema"
+    document["metrics"]["val.ema_top1"] = [0.5, 0.75]
+    document["metrics"]["val.top1"] = [0.25, 0.25]
+    report.write_text(json.dumps(document))
+    rows = (re.split(r"\s{2,}", line) for line in as_text(read_runs(runs)).splitlines())
+    table = {line[0]: line[1:] for line in rows}
+    assert table["best top-1"] == ["50.00% (epoch 3)", "75.00% (epoch 2, averaged weights)"]
+    assert table["final top-1"] == ["50.00 %", "75.00 % (averaged weights)"]
+    assert "best top-1, averaged weights" in html.render(report)
 
 
 def test_the_page_lays_curves_over_each_other(runs, tmp_path, capsys):
