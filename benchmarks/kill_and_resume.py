@@ -73,13 +73,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     for name, value in (("kills", 200), ("seed", 0), ("layers", 0)):
         parser.add_argument(f"--{name}", type=int, default=value)
-    parser.add_argument("--folder", type=Path, help="for the runs, kept (default: a temporary one)")
+    parser.add_argument("--folder", type=Path, help="a new one for the runs, kept (default: a temporary one)")
     parser.add_argument("--as-run", nargs=argparse.REMAINDER, help=argparse.SUPPRESS)  # this is the run
     args = parser.parse_args()
     if args.as_run:
         return run_small(args.as_run)
     if args.folder:
-        args.folder.mkdir(parents=True, exist_ok=True)
+        args.folder.mkdir(parents=True)  # a new one: what another measurement left would be gone on with
         return measure(args, args.folder)
     with tempfile.TemporaryDirectory() as folder:
         return measure(args, Path(folder))
@@ -133,7 +133,6 @@ def run_small(words: list[str]) -> int:
 
 def undisturbed(args: argparse.Namespace, workspace: Path) -> float:
     """Make the run that the others must equal; how long it took, s."""
-    shutil.rmtree(workspace, ignore_errors=True)
     begin = time.monotonic()
     child = Child(command(args, workspace, "--save-every-steps", MOST_STEPS_BETWEEN))
     wait(child, float("inf"))

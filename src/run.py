@@ -18,7 +18,7 @@ from src.platform.pulse import Phase
 from src.platform.signals import Requests
 from src.platform.workspace_lock import WorkspaceLock, of_rank
 from src.report.journal import Journal
-from src.report.report import Report
+from src.report.report import Report, remove_unfinished
 from src.weights import resume
 from src.weights.record import network_options
 
@@ -150,6 +150,9 @@ def _open_journal(
         workspace.mkdir(parents=True, exist_ok=True)
         aside = resume.move_aside(config) if plan.move_aside else None
         report_file = resume.output_file(config, config.output.report)
+        lines_file = resume.output_file(config, config.output.dllogger_log)
+        for path in (report_file, lines_file) if config.trains else ():  # the workspace is this run's alone
+            remove_unfinished(path)
         going_on = plan.action == "continue" and report_file.exists()
         if going_on:
             report = Report.read(report_file)
@@ -160,7 +163,7 @@ def _open_journal(
         report.set(recipe=recipes.differences(config))
         journal = Journal.open(
             log=resume.output_file(config, config.output.log),
-            dllogger=resume.output_file(config, config.output.dllogger_log),
+            dllogger=lines_file,
             report=report,
             append=going_on,
             events=workspace / "tensorboard" if config.output.tensorboard else None,

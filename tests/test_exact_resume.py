@@ -89,8 +89,11 @@ def test_a_run_that_is_killed_and_one_that_is_stopped_end_as_an_unbroken_one(tmp
     assert stopped.wait() == 143
     report = json.loads((broken / "report.json").read_text())
     assert report["status"] == "interrupted"
+    for name in ("report.json", "dllogger_log.log"):  # as after a kill in the middle of writing it
+        (broken / f".{name}.1.0.tmp").touch()
     done = command("train.py", *SHORT, *options, "--workspace", broken)
     assert done.returncode == 0, done.stderr
+    assert list(broken.glob(".*.tmp")) == []
     assert "of epoch 2" in done.stdout.splitlines()[0]
     same(whole, broken)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import glob
 import itertools
 import json
 import os
@@ -203,6 +204,13 @@ def write_atomically(path: PathLike, text: str, errors: str = "strict") -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def remove_unfinished(path: PathLike) -> None:
+    """Remove what `write_atomically` left beside `path` where it was killed.  Nobody may be writing it."""
+    folder, name = os.path.split(os.fspath(path))
+    for left in glob.glob(os.path.join(glob.escape(folder), f".{glob.escape(name)}.*.tmp")):
+        os.unlink(left)
 
 
 def _to_text(document: Mapping[str, Any]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,8 @@ import pytest
 
 from src.errors import SuiteError
 from src.report import report as report_module
-from src.report.report import Report, load, mark_ended, write_atomically
+from src.report.report import Report, load, mark_ended, remove_unfinished, write_atomically
+from tests.support import ROOT
 
 
 class Clock:
@@ -190,6 +193,25 @@ def test_the_text_is_on_the_disk_before_it_takes_the_name(path, monkeypatch):
         monkeypatch.setattr(os, name, lambda *a, name=name, f=original: (calls.append(name), f(*a)))
     write_atomically(path, "text")
     assert calls == ["fsync", "replace"]
+
+
+KILLED = """
+import os, sys
+from src.report.report import write_atomically
+os.fsync = lambda descriptor: os._exit(9)
+write_atomically(sys.argv[1], "text")
+"""
+
+
+def test_what_a_kill_left_half_written_is_removed_and_nothing_else(path):
+    path.write_text("whole")
+    other = path.with_name(".report-val.json.1.0.tmp")  # of a scoring beside the run
+    other.touch()
+    assert subprocess.run([sys.executable, "-c", KILLED, path], cwd=ROOT).returncode == 9
+    assert len(list(path.parent.iterdir())) == 3
+    remove_unfinished(path)
+    assert sorted(path.parent.iterdir()) == [other, path]
+    assert path.read_text() == "whole"
 
 
 GOOD = (

@@ -59,6 +59,8 @@ def test_the_place_within_an_epoch_is_told(tmp_path):
     leave(tmp_path, cfg, 3)
     saved(cfg, "last", 3, step=20)
     assert "step 20 of 50 of epoch 4" in plan(cfg).sentence
+    saved(cfg, "last", 3, step=50)
+    assert "the end of epoch 4, which is still to be validated" in plan(cfg).sentence
 
 
 def test_the_last_comes_first_also_where_a_run_went_back(tmp_path):
