@@ -106,7 +106,7 @@ def check(words: list[str]) -> None:
         unknown = {word for word in given if word.replace("-", "_") not in OPTIONS and word != "--help"}
         assert not unknown, words
     else:
-        assert names[0] in {"docker", "cp", "true", "kill", "pip", "$EDITOR", "msrun", "mpirun", "srun"}, (
+        assert names[0] in {"docker", "cp", "true", "kill", "pip", "tensorboard", "$EDITOR", *LAUNCHERS}, (
             words
         )
 
