@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.shown import FENCE, Shown
+from tests.shown import Shown, programs
 from tests.support import ROOT
 
 # Behind the options of every command, so that these win; 6 steps an epoch.
@@ -106,8 +106,7 @@ def photographs(folder: Path, classes: tuple[str, ...], suffix: str, num_train: 
 
 def _own_source(folder: Path) -> None:
     """The source of docs/own-data.md as it stands there, and its arrays."""
-    page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
-    (source,) = [match[2] for match in FENCE.finditer(page) if match[1] == "python"]
+    (source,) = programs("docs/own-data.md")
     (folder / "arrays.py").write_text(source, encoding="utf-8")
     for split in ("train", "val"):
         (folder / "DATA" / split).mkdir(parents=True)
