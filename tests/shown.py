@@ -42,6 +42,12 @@ def languages(page: str) -> list[str]:
     return [match[1] for match in FENCE.finditer((ROOT / page).read_text(encoding="utf-8"))]
 
 
+def programs(page: str) -> list[str]:
+    """Its blocks of Python."""
+    found = FENCE.finditer((ROOT / page).read_text(encoding="utf-8"))
+    return [match[2] for match in found if match[1] == "python"]
+
+
 def shown(page: str) -> list[Shown]:
     """All of a page, in its order."""
     text = (ROOT / page).read_text(encoding="utf-8")

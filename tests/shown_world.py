@@ -22,14 +22,12 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.shown import FENCE, Shown
+from tests.shown import Shown, programs
 from tests.support import ROOT
 
 # Behind the options of every command, so that these win; 6 steps an epoch.
-TINY = {
-    **{"batch-size": 32, "num-epochs": 2, "run-epochs": 1, "warmup-epochs": 0, "num-layers": 18},
-    **{"image-shape": "3,32,32", "data-val-resize": 32},
-}
+TINY = {"batch-size": 32, "num-layers": 18, "image-shape": "3,32,32", "data-val-resize": 32}
+TINY_TRAINING = {"num-epochs": 2, "run-epochs": 1, "warmup-epochs": 0}
 MOST_DEVICES = 2  # a command for more is given 1
 CLASSES = ("cat", "dog", "owl")
 WNIDS = ("n01440764", "n01443537", "n01484850")
@@ -39,17 +37,19 @@ SHIM = """#!/usr/bin/env python3
 import os, sys
 sys.path.insert(0, {root!r})
 from tests.shown_world import with_tiny
-os.execv(sys.executable, [sys.executable, {program!r}, *with_tiny(sys.argv[1:])])
+os.execv(sys.executable, [sys.executable, {program!r}, *with_tiny(sys.argv[1:], {trains})])
 """
 
 
-def with_tiny(words: list[str]) -> list[str]:
+def with_tiny(words: list[str], trains: bool) -> list[str]:
     """The options of a command, and those that make it small."""
     if "--help" in words:
         return words
     devices = int(words[words.index("-n") + 1]) if "-n" in words else 1
     few = ["-n", "1"] if devices > MOST_DEVICES else []
-    return [*words, *few, *(f"--{name}={value}" for name, value in TINY.items())]
+    trains = trains and not {"val", "pred", "--test-io"} & set(words)
+    tiny = {**TINY, **TINY_TRAINING} if trains else TINY
+    return [*words, *few, *(f"--{name}={value}" for name, value in tiny.items())]
 
 
 def build(folder: Path) -> None:
@@ -82,7 +82,7 @@ def _suite(folder: Path) -> None:
     whole.write_text(f'#!/bin/sh\nexec "{ROOT}/scripts/prepare_imagenet.sh" "$@" --subset\n')
     for name in ("runner", "train.py", "eval.py"):
         shim = folder / name
-        shim.write_text(SHIM.format(root=str(ROOT), program=str(ROOT / name)))
+        shim.write_text(SHIM.format(root=str(ROOT), program=str(ROOT / name), trains=name != "eval.py"))
         shim.chmod(0o755)
     (folder / "bin").mkdir()
     for name in ("python", "python3"):  # not links, through which an environment would not be found
@@ -106,8 +106,7 @@ def photographs(folder: Path, classes: tuple[str, ...], suffix: str, num_train: 
 
 def _own_source(folder: Path) -> None:
     """The source of docs/own-data.md as it stands there, and its arrays."""
-    page = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
-    (source,) = [match[2] for match in FENCE.finditer(page) if match[1] == "python"]
+    (source,) = programs("docs/own-data.md")
     (folder / "arrays.py").write_text(source, encoding="utf-8")
     for split in ("train", "val"):
         (folder / "DATA" / split).mkdir(parents=True)

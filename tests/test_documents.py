@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from src.report import breakdown
+from src.report.journal import null_reason
 from tests.shown import ALL, FENCE, PAGES
-from tests.support import ROOT
+from tests.support import ROOT, report_schema
 
 EVERY_PAGE = [*PAGES, "CONTRIBUTING.md", "CHANGELOG.md"]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -64,3 +66,20 @@ def test_each_result_of_ours_links_to_its_page_and_names_its_command():
 )
 def test_the_readme_mentions_what_people_look_for(word):
     assert word in README
+
+
+def test_reading_the_report_tells_what_the_report_says():
+    """Its answers, its shares, and its reasons for null, in the words of the code."""
+    page = " ".join((ROOT / "docs" / "reading-a-report.md").read_text(encoding="utf-8").split())
+    for metric in ("train.loss", "train.total_ips"):
+        assert null_reason(metric).removeprefix("it ") in page
+    assert f"Below {breakdown.NOTICEABLE:.0%}".replace("%", " %") in page
+    assert f"from {breakdown.DECISIVE:.0%}".replace("%", " %") in page
+    for waiting, between in ((0.01, 0), (0.1, 0), (0.5, 0), (0, 0.5)):
+        times = {"data": waiting, "compute": 1 - waiting - between, "other": between}
+        told = breakdown.bound_by({f"train.{name}_time": [share] for name, share in times.items()})
+        answer = re.split(r"[:,]", told)[0]
+        assert f"| `{answer}" in page, told
+    for name in ("train.data_time", "train.compute_time", "train.other_time"):
+        assert name in report_schema()["properties"]["metrics"]["properties"]
+        assert f"`{name}`" in page

@@ -12,7 +12,7 @@ import pytest
 from src import cli
 from src.config import Config, RunnerConfig
 from tests import shown_world
-from tests.shown import ALL, LANGUAGES, PAGES, Shown, languages, words_of
+from tests.shown import ALL, LANGUAGES, PAGES, Shown, languages, programs, words_of
 from tests.support import ROOT
 
 # The whole of a command -> why it cannot be run here.
@@ -106,7 +106,7 @@ def check(words: list[str]) -> None:
         unknown = {word for word in given if word.replace("-", "_") not in OPTIONS and word != "--help"}
         assert not unknown, words
     else:
-        assert names[0] in {"docker", "cp", "true", "kill", "pip", "$EDITOR", "msrun", "mpirun", "srun"}, (
+        assert names[0] in {"docker", "cp", "true", "kill", "pip", "tensorboard", "$EDITOR", *LAUNCHERS}, (
             words
         )
 
@@ -158,3 +158,14 @@ def test_a_shown_command_runs_as_it_stands_there(each, template, tmp_path):
     assert done.returncode == 0, f"{commands}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
     missing = shown_world.what_is_missing(each, commands, folder)
     assert not missing, f"{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    ("page", "program"), [(page, program) for page in PAGES for program in programs(page)]
+)
+def test_a_shown_program_runs(page, program, template):
+    """A Python source is a program, too, which only defines things; commands above have read it."""
+    script = f"python - <<'END'\n{program}\nEND"
+    done = shown_world.bash(script, template)
+    assert done.returncode == 0, done.stderr
