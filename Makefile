@@ -37,7 +37,7 @@ check: $(call ours,.dev)  ## lint, formatting and types
 	$(PY) -m mypy
 
 bench: $(call ours,.run)  ## measure what the training loop costs over its steps alone
-	$(PY) -m benchmarks.loop_overhead $(ARGS)
+	$(PY) -m benchmarks.whole_epoch $(ARGS)
 
 docs: $(call ours,.run)  ## write docs/options.md and docs/report.md from what they describe
 	$(PY) -m scripts.make_docs

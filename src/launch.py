@@ -53,7 +53,7 @@ def _run(argv: List[str]) -> int:
     config = cli.parse(argv, prog="runner", config_type=RunnerConfig, strangers=strangers)
     nodes = _nodes(config)
     device = _check_devices(config, nodes)
-    preflight.check_precision(config, device)
+    preflight.check_device(config, device)
     environment.check_environment()
     handed_down = {**environment.hand_down(["runner", *argv]), **modelarts.hand_down()}
     if config.launch.dry_run and is_url(config.platform.data_url):  # nothing is copied, so nothing is seen

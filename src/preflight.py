@@ -27,10 +27,15 @@ class Prepared:
     plan: resume.Plan
 
 
-def check_precision(config: Config, device: str) -> None:
-    """Raises OptionError for a --dtype that the device ("Ascend", "GPU" or "CPU") cannot compute in."""
+def check_device(config: Config, device: str) -> None:
+    """Raises OptionError for what the device ("Ascend", "GPU" or "CPU") cannot do, or was not seen to do."""
     if config.training.dtype == "bfloat16" and device == "CPU":
         raise OptionError("--dtype bfloat16: MindSpore has no bfloat16 convolutions for the CPU; use float32")
+    if config.output.compile_cache and device != "CPU":
+        raise OptionError(
+            f"--compile-cache on {device}: that a graph which was kept trains as a new one was only shown on "
+            "the CPU; leave the option out"
+        )
 
 
 def prepare(config: Config, world_size: int, decides: bool = True) -> Prepared:

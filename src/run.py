@@ -32,7 +32,7 @@ def main(argv: Sequence[str], prog: str) -> int:
         strangers = staging.strangers()
         config: Config = cli.parse(argv, prog, checkpoint_options=network_options, strangers=strangers)
         device = environment.detect_device(config.platform.device_target)
-        preflight.check_precision(config, device)
+        preflight.check_device(config, device)
         place = environment.enter(config.platform.launcher, device, config.platform.device_ids)
         notices = environment.prepare(device, place.local_size)
         if place.is_scheduler:  # msrun starts this script for that, too

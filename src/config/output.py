@@ -49,6 +49,9 @@ class Output:
     """the report, in the workspace"""
     profile: int = 0
     """profile so many steps of the first epoch, after its first 5, and say where their time goes; 0 none"""
+    compile_cache: Optional[Path] = None
+    """folder for the compiled graph of the training step, which later runs with the same options start from;
+    runs may share it; CPU only"""
     tensorboard: bool = False
     """write event files for TensorBoard too, into tensorboard/ in the workspace (pip install tensorboardX)"""
 

@@ -24,11 +24,11 @@ def files(config: Config) -> None:
         out.report.endswith(".html"),
         f"--report {out.report} would be overwritten by its own page; call it {out.report[:-5]}.json",
     )
-    for name in ("tensorboard", "profile"):
+    for name in ("tensorboard", "profile", "compile_cache"):
         refuse(
             bool(getattr(out, name)) and not config.trains,
-            f"--{name} is about training, and nothing is trained here (--mode {config.training.mode}"
-            f"{' --test-io' if config.training.test_io else ''})",
+            f"--{name.replace('_', '-')} is about training, and nothing is trained here "
+            f"(--mode {config.training.mode}{' --test-io' if config.training.test_io else ''})",
         )
     refuse(out.profile < 0, f"--profile is {out.profile}; it must be 0 or more")
     refuse(

@@ -26,6 +26,7 @@ TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a b
 COLLECTIVE_TIMEOUT_S = 600
 # Names of our own, from runner to its ranks, besides LOCAL_RANK.
 COMMAND, CHOSEN = "SUITE_COMMAND", "SUITE_CHOSEN"
+CACHE_SWITCH, CACHE_FOLDER = "MS_COMPILER_CACHE_ENABLE", "MS_COMPILER_CACHE_PATH"
 PULSE = "SUITE_PULSE"  # the file descriptor to give signs of life to
 LOCK = "SUITE_LOCK"  # the one of the workspace's lock
 
@@ -75,11 +76,20 @@ def cores() -> List[int]:
 
 def check_environment() -> None:
     """Raises OptionError for a setting under which MindSpore computes something else than asked for."""
-    if os.environ.get("MS_COMPILER_CACHE_ENABLE") == "1":
+    if os.environ.get(CACHE_SWITCH) == "1":  # nothing else turns it on
         raise OptionError(
-            "MS_COMPILER_CACHE_ENABLE=1 is set: MindSpore 2.10's compile cache does not notice a "
-            "changed constant (label smoothing, weight decay) and silently trains with the old one; unset it"
+            f"{CACHE_SWITCH} is set: MindSpore 2.10's compile cache does not notice a changed constant "
+            "(label smoothing, weight decay) and silently trains with the old one; unset it: --compile-cache "
+            "FOLDER does notice"
         )
+
+
+def compile_cache(folder: Optional[Path]) -> None:
+    """MindSpore's compile cache on, in a folder, or off. train/graph_cache.py knows when that is safe."""
+    for name, value in ((CACHE_SWITCH, "1"), (CACHE_FOLDER, folder)):
+        os.environ.pop(name, None)
+        if folder is not None:
+            os.environ[name] = str(value)
 
 
 def prepare(device: str, processes: int = 1) -> List[str]:

@@ -13,11 +13,15 @@ from src.platform import environment
 PACKAGES = ("mindspore", "numpy", "pillow", "safetensors")
 
 
+def versions() -> dict[str, str]:
+    """Of Python, and of the packages that results depend on."""
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+
+
 def describe(device: str) -> dict[str, Any]:
     """Versions, device, host, processor, and the commit of the suite where it is a git checkout."""
     return {
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in PACKAGES},
+        **versions(),
         "device": device,
         "host": platform.node(),
         "system": platform.platform(),

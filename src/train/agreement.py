@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 LOCAL_OPTIONS = {
     "config", "seed", "data-root", "data-train", "data-val", "data-pred", "data-source", "workspace", "load",
     "pretrained", "resume", "overwrite", "log", "dllogger-log", "report", "device-target", "device-ids",
-    "data-url", "train-url", "scratch", "data-threads", "data-validation-threads", "prefetch-queue",
+    "compile-cache", "data-url", "train-url", "scratch", "data-threads", "data-validation-threads",
+    "prefetch-queue",
 }  # fmt: skip
 MAX_NAMED = 3  # tensors, facts or ranks that an error lists by name
 

@@ -19,6 +19,7 @@ from src.train import agreement
 from src.train import callbacks as cb
 from src.train.continuing import Beginning, continued
 from src.train.ema import MovingAverage
+from src.train.graph_cache import GraphCache, key_of
 from src.train.loss import WithLossCell, training_loss
 from src.train.loss_scale import loss_scale
 from src.train.optimizer import optimizer
@@ -65,6 +66,19 @@ class Fitting:
         """The number of epochs that will be done when this run ends."""
         end, run_epochs = config.training.num_epochs, config.training.run_epochs
         return end if run_epochs is None else min(end, self.begin.epoch + run_epochs)
+
+    def graph_key(self, config: Config, world: World) -> dict[str, Any]:
+        """What tells the first graph that this run compiles from others (--compile-cache)."""
+        facts = {
+            "classes": self.num_classes,
+            "size": config.train_size(self.begin.epoch),
+            "images": len(self.pipeline.rows),
+            "steps per epoch": self.record.num_steps,
+            "parameters": [
+                (p.name, p.shape, str(p.dtype), p.requires_grad) for p in self.step.get_parameters()
+            ],
+        }
+        return key_of(config, world, facts)
 
 
 def build(
@@ -180,6 +194,9 @@ def callbacks(
         programme.insert(
             2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
         )
+    if config.output.compile_cache:
+        cache = GraphCache(config.output.compile_cache, f.graph_key(config, world))
+        programme.insert(1, cb.CachedGraph(cache, journal))  # inside the step's time
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal, requests, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))

@@ -20,7 +20,7 @@ FREE_OPTIONS = {
     "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load",
     "resume", "log", "dllogger-log", "report", "device-target", "device-ids", "launcher", "seed",
     "max-nonfinite-steps", "data-url", "train-url", "scratch", "save-every-steps",
-    "save-every-minutes", "keep", "tensorboard", "profile",
+    "save-every-minutes", "keep", "tensorboard", "profile", "compile-cache",
 }  # fmt: skip
 # Options that a run may change when it is continued from a checkpoint that is named: the learning rate is
 # computed anew, as a function of the epochs that are done.

@@ -59,10 +59,10 @@ def test_accumulation_counts_in_the_global_batch_and_so_in_the_rate():
 
 
 def test_bfloat16_is_refused_on_the_cpu_before_anything_starts():
-    from src.preflight import check_precision
+    from src.preflight import check_device
 
     config = cli.parse(["--dtype", "bfloat16"], "x")
     with pytest.raises(OptionError, match="bfloat16"):
-        check_precision(config, "CPU")
-    check_precision(config, "Ascend")
-    check_precision(cli.parse(["--dtype", "float16"], "x"), "CPU")
+        check_device(config, "CPU")
+    check_device(config, "Ascend")
+    check_device(cli.parse(["--dtype", "float16"], "x"), "CPU")

@@ -3,6 +3,7 @@
 None calls another; their order in `fit.callbacks` is the order of events.
 """
 
+from src.train.callbacks.caching import CachedGraph
 from src.train.callbacks.ending import (
     STOP_CHECK_STEPS,
     Agreement,
@@ -20,7 +21,8 @@ from src.train.callbacks.uploading import OfferResults
 from src.train.callbacks.whole import WholeEpoch
 
 __all__ = [
-    "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "Checkpoints", "CheckpointsWithinEpochs",
-    "DataClock", "EndOfEpoch", "OfferResults", "Profile", "Progress", "Pulses", "StepClock",
-    "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate", "WholeEpoch",
+    "STOP_CHECK_STEPS", "Agreement", "AverageStatistics", "CachedGraph", "Checkpoints",
+    "CheckpointsWithinEpochs", "DataClock", "EndOfEpoch", "OfferResults", "Profile", "Progress", "Pulses",
+    "StepClock", "StopOnBrokenState", "StopOnDivergence", "StopOnSignal", "Sums", "TrainMetrics", "Validate",
+    "WholeEpoch",
 ]  # fmt: skip
