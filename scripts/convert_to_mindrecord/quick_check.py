@@ -21,9 +21,7 @@ WITHOUT = "JPEG files are checked by Pillow alone, which takes about a third lon
 
 def quick_check(rules: ImageRules, num_bytes: Optional[int], num_workers: int, log: Log) -> IsWhole:
     """For the workers to inherit, so before they are started.  `num_bytes`: of all images, if it is known."""
-    if (
-        rules.check != "full" or rules.resize is not None
-    ):  # what is decoded to be resized needs no other check
+    if rules.check != "full" or rules.resize is not None:  # to be resized, most are decoded in any case
         return judge_none
     if (num_bytes or 0) < num_workers * WORTH_BYTES_PER_WORKER:
         return judge_none

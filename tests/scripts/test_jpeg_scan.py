@@ -112,21 +112,19 @@ GREY = jpeg(picture(60, 44, 1).convert("L"), quality=80)
 COLOUR = jpeg(picture(60, 44, 1), quality=80, restart_marker_blocks=2)
 
 
-def anomalies():
+def odd_headers():
     """Name -> bytes, each of which differs in one thing from a whole file."""
-    frame, scan_end = segment(GREY, 0xC0)[0], segment(GREY, 0xDA)[1]
-    sos, dht, dqt = segment(GREY, 0xDA)[0], segment(GREY, 0xC4)[0], segment(GREY, 0xDB)[0]
-    first, second = COLOUR.index(b"\xff\xd0"), COLOUR.index(b"\xff\xd1")
-    colour_frame = segment(COLOUR, 0xC0)[0]
-    colour_sos = segment(COLOUR, 0xDA)[0]
+    frame, sos, dht, dqt = (segment(GREY, marker)[0] for marker in (0xC0, 0xDA, 0xC4, 0xDB))
+    colour_frame, colour_sos = segment(COLOUR, 0xC0)[0], segment(COLOUR, 0xDA)[0]
+    twice = changed(COLOUR, colour_frame + 13, COLOUR[colour_frame + 10])
     return {
-        "a row of blocks too many": changed(GREY, frame + 5, 0, 36),
-        "a row of blocks too few": changed(GREY, frame + 5, 0, 52),
-        "a column of blocks too few": changed(GREY, frame + 7, 0, 68),
         "no height yet": changed(GREY, frame + 5, 0, 0),
+        "larger than libjpeg reads": changed(GREY, frame + 5, 0xFF, 0xFF),
+        "more blocks than libjpeg can add up": changed(GREY, frame + 5, 0xFF, 0, 0xFF, 0),
         "12 bits": changed(GREY, frame + 4, 12),
         "lossless": changed(GREY, frame + 1, 0xC3),
         "arithmetic": changed(GREY, frame + 1, 0xC9),
+        "two frames": GREY[:sos] + GREY[slice(*segment(GREY, 0xC0))] + GREY[sos:],
         "a table of quantisation that is not there": changed(GREY, frame + 12, 3),
         "a code that is not there": changed(GREY, sos + 6, 0x11),
         "another component": changed(GREY, sos + 5, GREY[sos + 5] + 1),
@@ -136,7 +134,23 @@ def anomalies():
         "a difference of more bits than there are": changed(GREY, dht + 32, 12),
         "divided by 0": changed(GREY, dqt + 9, 0),
         "a table of 16 bits": changed(GREY, dqt + 4, 0x10),
-        "a byte before the scan": GREY[:scan_end] + b"\x5a" + GREY[scan_end:],
+        "one component twice": changed(twice, colour_sos + 7, COLOUR[colour_sos + 5]),
+        "a fraction of a sampling factor": changed(COLOUR, colour_frame + 11, 0x32, 0, 2, 0x21),
+        "too many blocks in an MCU": changed(COLOUR, colour_frame + 11, 0x44),
+        "two of three components": COLOUR[: colour_sos + 3] + b"\x0a\x02" + COLOUR[colour_sos + 5 :],
+        "cut in a segment": GREY[: dht + 9],
+        "cut between segments": GREY[:dht],
+    }
+
+
+def odd_scans():
+    frame, sos, begin = segment(GREY, 0xC0)[0], *segment(GREY, 0xDA)
+    first, second = COLOUR.index(b"\xff\xd0"), COLOUR.index(b"\xff\xd1")
+    return {
+        "a row of blocks too many": changed(GREY, frame + 5, 0, 36),
+        "a row of blocks too few": changed(GREY, frame + 5, 0, 52),
+        "a column of blocks too few": changed(GREY, frame + 7, 0, 68),
+        "a byte before the scan": GREY[:begin] + b"\x5a" + GREY[begin:],
         "a byte before the end": GREY[:-2] + b"\xff\0" + GREY[-2:],
         "restart markers that no DRI told of": GREY[:-2] + b"\xff\xd0" + GREY[-2:],
         "two scans": GREY[:-2] + GREY[sos:],
@@ -145,18 +159,27 @@ def anomalies():
         "a restart left out": COLOUR[:first] + COLOUR[first + 2 :],
         "an interval left out": COLOUR[:first] + COLOUR[second:],
         "another interval": changed(COLOUR, segment(COLOUR, 0xDD)[0] + 4, 0, 3),
-        "one component twice": changed(COLOUR, colour_frame + 13, COLOUR[colour_frame + 10]),
-        "a fraction of a sampling factor": changed(COLOUR, colour_frame + 11, 0x32, 0, 2, 0x21),
-        "too many blocks in an MCU": changed(COLOUR, colour_frame + 11, 0x44),
-        "two of three components": COLOUR[: colour_sos + 3] + b"\x0a\x02" + COLOUR[colour_sos + 5 : -2],
     }
 
 
-@pytest.mark.parametrize("name", anomalies())
-def test_whatever_is_odd_is_left_to_pillow(scan, name):
+@pytest.mark.parametrize("name", odd_headers())
+def test_odd_headers_are_left_to_pillow(scan, name):
+    with pytest.raises(scan.Unusual):
+        scan.read_header(odd_headers()[name])
+    assert not scan.is_whole(odd_headers()[name])
+
+
+@pytest.mark.parametrize("name", odd_scans())
+def test_odd_scans_are_left_to_pillow(scan, name):
     assert scan.is_whole(GREY)
     assert scan.is_whole(COLOUR)
-    assert not scan.is_whole(anomalies()[name])
+    assert not scan.is_whole(odd_scans()[name])
+
+
+def test_sampling_factors_of_one_component_mean_nothing(scan):
+    data = changed(GREY, segment(GREY, 0xC0)[0] + 11, 0x21)
+    assert scan.is_whole(data)
+    assert np.array_equal(Image.open(io.BytesIO(data)), Image.open(io.BytesIO(GREY)))
 
 
 class Bits:
@@ -213,8 +236,12 @@ def test_a_code_of_ones_alone_is_left_to_pillow(scan):
 
 @pytest.mark.parametrize("symbol", [0x10, 0xE0, 0x0B, 0x1F])
 def test_symbols_that_mean_nothing_are_left_to_pillow(scan, symbol):
-    assert scan.is_whole(Bits("0" + ZEROS + END, symbols=(0, symbol, 0xF0)).file)  # it is not used
-    assert not scan.is_whole(Bits("0" + "10" + 20 * "1", "0" + END, symbols=(0, symbol, 0xF0)).file)
+    """libjpeg takes them for an end, or for numbers of so many bits."""
+    symbols, behind = (0, symbol, 0xF0), "1" * (symbol & 15)
+    block = "0" + "10" + behind + (END if behind else "")
+    assert scan.is_whole(Bits("0" + ZEROS + END, symbols=symbols).file), "it is not used"
+    assert not scan.is_whole(Bits(block, "0" + END, symbols=symbols).file)
+    assert scan.is_whole(Bits("0" + "10" + "1" * 10 + END, "0" + END, symbols=(0, 0x1A, 0xF0)).file)
 
 
 def test_a_huge_image_of_little_data_ends_with_the_data(scan):

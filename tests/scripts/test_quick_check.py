@@ -95,8 +95,14 @@ def test_it_is_asked_of_jpeg_files_alone_and_its_no_means_nothing(converter):
 WITH_QUICK_CHECK = """
 import runpy, sys
 sys.path.insert(0, {folder!r})
-import quick_check
-quick_check.WORTH_BYTES_PER_WORKER = 1
+import jpeg_scan, quick_check
+quick_check.WORTH_BYTES_PER_WORKER, usual = 1, jpeg_scan.is_whole
+def is_whole(data):
+    answer = usual(data)
+    with open({told!r}, "a") as told:
+        told.write(str(int(answer)))
+    return answer
+jpeg_scan.is_whole = is_whole
 sys.argv = sys.argv[1:]
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
@@ -113,10 +119,9 @@ def test_the_set_is_the_same_with_and_without_it(tmp_path):
     whole = (folder / "1.JPEG").read_bytes()
     (folder / "cut.JPEG").write_bytes(whole[:-9])
     (folder / "png.JPEG").write_bytes(b"\x89PNG")
-    for name, prefix in (
-        ("quick", ["-c", WITH_QUICK_CHECK.format(folder=str(WRITER.parent))]),
-        ("usual", []),
-    ):
+    told = tmp_path / "told"
+    text = WITH_QUICK_CHECK.format(folder=str(WRITER.parent), told=str(told))
+    for name, prefix in (("quick", ["-c", text]), ("usual", [])):
         file = tmp_path / name / "train" / "t.mindrecord"
         words = command("imagenet", file, "--dir", folder.parent, "--on-bad-image", "skip", "--workers", 2)
         done = subprocess.run([words[0], *prefix, *words[1:]], capture_output=True, text=True, timeout=120)
@@ -124,4 +129,6 @@ def test_the_set_is_the_same_with_and_without_it(tmp_path):
         log = Path(file.parent, "convert.log").read_text("utf-8")
         assert ("the quick check of JPEG files was loaded" in log) == (name == "quick")
     assert contents(tmp_path / "quick/train") == contents(tmp_path / "usual/train")
-    assert len(list((tmp_path / "quick/train").iterdir())) > 3
+    answers = told.read_text()
+    assert answers[:2] == "10", "of the sample, whole and cut"
+    assert sorted(answers[2:]) == 5 * ["0"] + 8 * ["1"]  # the progressive ones and the cut one; all others
