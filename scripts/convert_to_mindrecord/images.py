@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import warnings
 from dataclasses import dataclass
-from typing import Optional
+from typing import Callable, Optional
 
 from PIL import Image, JpegImagePlugin
 
@@ -37,6 +37,13 @@ UPRIGHT = {
 }
 
 
+IsWhole = Callable[[bytes], bool]  # True only for a JPEG file that every decoder reads; False says nothing
+
+
+def judge_none(data: bytes) -> bool:
+    return False
+
+
 class BadImage(Exception):
     """These bytes are no image, or a damaged one; the text says why."""
 
@@ -61,8 +68,11 @@ class Stored:
     rotated: bool = False  # EXIF says that the camera was turned, whether that is applied or not
 
 
-def stored_image(data: bytes, rules: ImageRules) -> Stored:
-    """Raises BadImage.  The format is taken from the content; file names lie."""
+def stored_image(data: bytes, rules: ImageRules, is_whole: IsWhole = judge_none) -> Stored:
+    """Raises BadImage.  The format is taken from the content; file names lie.
+
+    `is_whole` may spare a JPEG file the decoding; of all that it does not vouch for, Pillow alone decides.
+    """
     if not data:  # MindRecord cannot store it either
         raise BadImage("is empty (0 bytes)")
     if rules.check == "none":
@@ -75,7 +85,7 @@ def stored_image(data: bytes, rules: ImageRules) -> Stored:
     rotated = orientation != 1
     resized = rules.resize is not None and min(image.size) > rules.resize
     if kept and not resized and not (rotated and rules.apply_orientation):
-        if rules.check == "full":
+        if rules.check == "full" and not (form == "JPEG" and is_whole(data)):
             # At an eighth of the size, and without colours: libjpeg still reads every bit of a JPEG, but
             # leaves out most of the arithmetic.  Other formats ignore this.
             image.draft("L", (1, 1))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Callable, Iterator, Optional
 
 from failure import ConvertError, DiskFull, is_disk_full
-from images import BadImage, ImageRules, stored_image
+from images import BadImage, ImageRules, IsWhole, judge_none, stored_image
 from layout import LARGEST_PAGE, ROW_OVERHEAD, Layout
 from mindrecord_file import HeaderTooSmall, MindRecordFile
 from plugin import PlugIn
@@ -48,6 +48,7 @@ class Job:
     num_classes: Optional[int] = None
     rules: ImageRules = dataclasses.field(default_factory=ImageRules)
     sources_known: bool = False  # to be what they were when a kept shard was made
+    is_whole: IsWhole = judge_none  # changes how long a check takes, never what comes out
 
     @property
     def num_tasks(self) -> int:
@@ -105,7 +106,7 @@ class Shard:
                 raise BadImage(f"cannot be read: {data.strerror or data}")
             if not isinstance(data, (bytes, bytearray)):
                 continue  # checked_row() says what is wrong
-            stored = stored_image(bytes(data), self.job.rules)
+            stored = stored_image(bytes(data), self.job.rules, self.job.is_whole)
             row[field] = stored.data
             self.counts.update(resized=int(stored.resized), rotated=int(stored.rotated))
             if stored.repair:

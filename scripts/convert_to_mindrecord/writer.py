@@ -27,6 +27,7 @@ from plugin import PlugIn, load_plugin
 from program import leave, run
 from progress import Log, Progress
 from publish import Staging, check_target, split_target
+from quick_check import quick_check
 from resume import fingerprint
 from shards import Job, PageTooSmall
 from space import check_space, expected_bytes, how_much_was_needed
@@ -129,7 +130,8 @@ def write_with_growing_pages(
 
     `page_size`: that of the shards that are kept from before.
     """
-    job = plan.job
+    job, num_workers = plan.job, min(args.mindrecord_workers, len(plan.job.shards))
+    job = replace(job, is_whole=quick_check(job.rules, plan.num_bytes, num_workers, progress.log))
     layout = replace(job.layout, page_size=max(page_size, job.layout.page_size))
     while True:
         job = replace(job, layout=layout)
