@@ -68,6 +68,6 @@ class Validation:
         if not self.pipeline.alone:
             sums = self.world.sum(sums)
         top1, top5, loss, count, num_bad = sums
-        num_images = len(self.pipeline.source)
+        num_images = self.pipeline.num_images
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"
         return Score(top1 / count, top5 / count, loss / count, int(count), times, self.images_per_step)
