@@ -107,9 +107,7 @@ def _word(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _normalise(
-    argv: List[str], config_type: Type[Any], strangers: Optional[List[str]] = None
-) -> List[str]:
+def _normalise(argv: List[str], config_type: Type[Any], strangers: Optional[List[str]] = None) -> List[str]:
     """Bring the accepted spellings to one: `--data_url`, `--lr-steps 30,60`, `--random-mirror 0`."""
     types, short = option_types(config_type), _short_options(config_type)
     known: List[str] = []

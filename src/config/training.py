@@ -21,8 +21,8 @@ class Training:
     num_epochs: Annotated[int, alias("-e")] = 90
     """epochs that the learning-rate schedule spans"""
     run_epochs: Optional[int] = None
-    """end this run after so many epochs; the schedule still spans --num-epochs. With --mode val, score so often
-    (figures of speed)"""
+    """end this run after so many epochs; the schedule still spans --num-epochs. With --mode val: score so
+    often (figures of speed)"""
     lr: Annotated[float, alias("-l")] = 0.256
     """peak learning rate per 256 images of global batch, for every optimizer"""
     lr_schedule: Literal["cosine", "multistep"] = "cosine"
