@@ -35,7 +35,7 @@ from benchmarks.measuring import ROOT, machine, table
 from src import cli
 from src.config import Config
 from src.platform import environment
-from src.platform.signals import StopFlag
+from src.platform.signals import Requests
 
 CASES = ["50:224:8:10", "18:224:16:10", "18:64:32:20"]
 EPOCHS_WATCHED = 2  # from outside, after the first
@@ -136,7 +136,7 @@ def epoch(case: Case, pipeline: Any) -> float:
     journal = Journal.open(**files, report=report, append=False)
     run = dataclasses.replace(case.fitting, pipeline=pipeline)
     begin = time.perf_counter()
-    fit(run, case.config, World(), journal, StopFlag())
+    fit(run, case.config, World(), journal, Requests())
     return time.perf_counter() - begin
 
 

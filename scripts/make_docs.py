@@ -11,6 +11,7 @@ from pathlib import Path
 from scripts import report_docs
 from src import config as options
 from src.config import RunnerConfig
+from src.config.benchmark import BenchmarkConfig
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "options.md"
 HEAD = """# Options
@@ -39,8 +40,9 @@ def help_texts() -> dict[str, dict[str, str]]:
 def render() -> str:
     """The whole page."""
     texts, lines = help_texts(), [HEAD]
-    for name, section in typing.get_type_hints(RunnerConfig).items():
-        note = " (runner only)" if name == "launch" else ""
+    sections = {**typing.get_type_hints(RunnerConfig), **typing.get_type_hints(BenchmarkConfig)}
+    for name, section in sections.items():
+        note = {"launch": " (runner only)", "benchmark": " (benchmark.py only)"}.get(name, "")
         lines += [f"## {section.__name__}{note}", "", texts[section.__name__][""], ""]
         lines += ["| option | default | meaning |", "|---|---|---|"]
         for field in dataclasses.fields(section):

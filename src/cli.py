@@ -17,6 +17,7 @@ from src.errors import OptionError
 from src.option_checks import check
 
 C = TypeVar("C", bound=Config)
+S = TypeVar("S")  # any dataclass of sections
 TRUE_WORDS, FALSE_WORDS = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
 
 
@@ -47,6 +48,16 @@ def parse(
     return config
 
 
+def parse_own(argv: Sequence[str], prog: str, config_type: Type[S]) -> Tuple[S, List[str]]:
+    """The options of `config_type` among others, not checked; and the words of the others.
+
+    Raises OptionError (one sentence) where they cannot be read; `--help` prints and exits 0.
+    """
+    others: List[str] = []
+    own = _normalise(list(argv), config_type, others)
+    return _tyro(own, prog, config_type), others
+
+
 def to_argv(config: Config, always: Container[str] = ()) -> List[str]:
     """The shortest command line that parses to `config`: what differs from the defaults, and `always`."""
     defaults = type(config)().flat()
@@ -62,7 +73,7 @@ def join(argv: Sequence[str]) -> str:
     return shlex.join(argv)
 
 
-def option_types(config_type: Type[Config]) -> Dict[str, Any]:
+def option_types(config_type: Type[Any]) -> Dict[str, Any]:
     """Option name (with dashes) -> its type."""
     sections = typing.get_type_hints(config_type)
     return {
@@ -72,7 +83,7 @@ def option_types(config_type: Type[Config]) -> Dict[str, Any]:
     }
 
 
-def _short_options(config_type: Type[Config]) -> Dict[str, str]:
+def _short_options(config_type: Type[Any]) -> Dict[str, str]:
     """`-b` -> `batch-size`."""
     found: Dict[str, str] = {}
     for section in typing.get_type_hints(config_type).values():
@@ -96,9 +107,7 @@ def _word(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def _normalise(
-    argv: List[str], config_type: Type[Config], strangers: Optional[List[str]] = None
-) -> List[str]:
+def _normalise(argv: List[str], config_type: Type[Any], strangers: Optional[List[str]] = None) -> List[str]:
     """Bring the accepted spellings to one: `--data_url`, `--lr-steps 30,60`, `--random-mirror 0`."""
     types, short = option_types(config_type), _short_options(config_type)
     known: List[str] = []
@@ -106,22 +115,23 @@ def _normalise(
     name = ""
     for word, is_value in (part for whole in argv for part in _split_equals(whole)):
         if word in ("-h", "--help"):
-            out.append(word)
+            known.append(word)
         elif not is_value and re.match(r"--?[A-Za-z]", word):
-            name = short.get(word, word.lstrip("-").replace("_", "-"))
+            dashed = word.replace("_", "-")
+            name = short.get(dashed, dashed.lstrip("-"))
             out = known
             if strangers is not None and not _is_option(name, types):
                 out = strangers
             else:
                 _refuse_unknown(word, name, types)
-            out.append(f"--{name}")
+            out.append(word if out is strangers and word[1] != "-" else f"--{name}")
         elif not name:
             raise OptionError(f"unexpected word {word!r}: options start with --; see --help")
         elif types.get(name) is bool:
             out[-1] = _flag(name, word)
             name = ""
         elif typing.get_origin(types.get(name)) is tuple:
-            out += [part for part in word.split(",") if part]
+            out += _elements(name, word, types[name])
         elif is_value:
             out[-1] += f"={word}"
         else:
@@ -135,6 +145,19 @@ def _split_equals(word: str) -> List[Tuple[str, bool]]:
         option, value = word.split("=", 1)
         return [(option, False), (value, True)]
     return [(word, False)]
+
+
+def _elements(name: str, word: str, hint: Any) -> List[str]:
+    """The parts of `3,224,224`; tyro's own message on a wrong one does not say which, or what is expected."""
+    parts = [part for part in word.split(",") if part]
+    kind = typing.get_args(hint)[0]
+    for part in parts if kind in (int, float) else []:
+        try:
+            kind(part)
+        except ValueError:
+            expected = "whole numbers" if kind is int else "numbers"
+            raise OptionError(f"--{name} takes {expected}, not {part!r}") from None
+    return parts
 
 
 def _flag(name: str, word: str) -> str:
@@ -194,7 +217,7 @@ def _read_recipe(path: Path) -> Dict[Any, Any]:
     return content
 
 
-def _tyro(argv: List[str], prog: str, config_type: Type[C]) -> C:
+def _tyro(argv: List[str], prog: str, config_type: Type[S]) -> S:
     """tyro's own parse, its error box turned into one sentence."""
     box = io.StringIO()
     try:

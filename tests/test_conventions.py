@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from src.config import RunnerConfig
+from src.config.benchmark import BenchmarkConfig
 from tests.support import ROOT
 
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
@@ -20,6 +21,7 @@ PROGRAMS = [
     *sorted((ROOT / "scripts").rglob("*.py")),
     ROOT / "train.py",
     ROOT / "eval.py",
+    ROOT / "benchmark.py",
     ROOT / "runner",
 ]
 # About 250 and 40, with a little room.
@@ -50,6 +52,7 @@ LAYERS = {
         "report",
         "weights",
     },
+    "benchmark": {"cli", "config", "errors", "option_checks", "platform", "report"},
     "preflight": {"config", "data", "errors", "weights"},
     "staging": {"config", "data", "errors", "platform"},
     "job": {"config", "data", "platform", "report", "weights"},
@@ -71,7 +74,10 @@ LAYERS = {
         "weights",
     },
 }
-WITHOUT_MINDSPORE = ["src.launch", "src.preflight", "src.cli", "src.report.journal", "src.weights.checkpoint"]
+WITHOUT_MINDSPORE = [
+    "src.launch", "src.benchmark.command", "src.preflight", "src.cli", "src.report.journal",
+    "src.weights.checkpoint",
+]  # fmt: skip
 
 
 def tree(path: Path) -> ast.Module:
@@ -110,7 +116,7 @@ def test_what_answers_at_once_does_not_import_mindspore():
 def uses(pattern: str) -> set[str]:
     """Files of the suite (scripts stand alone) in whose code, comments aside, a pattern occurs."""
     found = set()
-    for path in [*SOURCES, ROOT / "train.py", ROOT / "eval.py", ROOT / "runner"]:
+    for path in [*SOURCES, *(ROOT / name for name in ("train.py", "eval.py", "benchmark.py", "runner"))]:
         code = ast.unparse(tree(path))
         if re.search(pattern, code):
             found.add(str(path.relative_to(ROOT)))
@@ -130,6 +136,7 @@ def uses(pattern: str) -> set[str]:
                 "src/bootstrap.py",
                 "train.py",
                 "eval.py",
+                "benchmark.py",
                 "runner",
             },
         ),
@@ -149,7 +156,7 @@ def test_a_foreign_system_has_one_door(pattern, doors):
 
 
 def options() -> list[str]:
-    hints = [f.type for f in dataclasses.fields(RunnerConfig)]
+    hints = [f.type for config in (RunnerConfig, BenchmarkConfig) for f in dataclasses.fields(config)]
     return [field.name for section in hints for field in dataclasses.fields(section)]
 
 

@@ -21,7 +21,8 @@ class Training:
     num_epochs: Annotated[int, alias("-e")] = 90
     """epochs that the learning-rate schedule spans"""
     run_epochs: Optional[int] = None
-    """end this run after so many epochs; the schedule still spans --num-epochs"""
+    """end this run after so many epochs; the schedule still spans --num-epochs. With --mode val: score so
+    often (figures of speed)"""
     lr: Annotated[float, alias("-l")] = 0.256
     """peak learning rate per 256 images of global batch, for every optimizer"""
     lr_schedule: Literal["cosine", "multistep"] = "cosine"
@@ -80,7 +81,8 @@ class Training:
     disp_batches: int = 20
     """report progress every so many steps"""
     benchmark_iters: Optional[int] = None
-    """run only so many steps of each epoch (figures of speed, not of accuracy)"""
+    """run only so many steps of each epoch and each validation (figures of speed, not of accuracy); with it
+    --mode val needs no --load"""
     metrics: bool = True
     """count top-1 and top-5 of the training batches; never with --mixup or --cutmix"""
     test_io: bool = False

@@ -77,7 +77,10 @@ class TrainPipeline:
 
 
 class ValPipeline:
-    """Validation batches of one rank: every row of the set on exactly one rank, once."""
+    """Validation batches of one rank: every row of the set on exactly one rank, once.
+
+    Of the first rows only, as many as --benchmark-iters steps take, where that is given.
+    """
 
     def __init__(self, config: Config, source: Source, world: World) -> None:
         self.alone = config.pipeline.separ_val  # this rank scores the whole set by itself
@@ -85,9 +88,11 @@ class ValPipeline:
         self.batch_size, self.num_bad = config.training.batch_size, 0
         asked = config.pipeline.data_validation_threads or config.pipeline.data_threads
         self.workers = num_workers(asked, world)
-        self.rows = sampling.validation_rows(
-            len(source), 0 if self.alone else world.rank, 1 if self.alone else world.size
-        )
+        rank, size = (0, 1) if self.alone else (world.rank, world.size)
+        self.num_images, steps = len(source), config.training.benchmark_iters
+        if steps is not None:
+            self.num_images = min(self.num_images, steps * self.batch_size * size)
+        self.rows = sampling.validation_rows(self.num_images, rank, size)
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(images, labels), the last batch filled up with IGNORED_LABEL so that one graph serves all.

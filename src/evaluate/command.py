@@ -6,6 +6,8 @@ import json
 import signal
 from typing import Any
 
+import mindspore as ms
+
 from src import models
 from src.data.images import fault, find_images
 from src.data.pipeline import ValPipeline
@@ -43,30 +45,48 @@ def _load_network(job: Job) -> tuple[Any, Checkpoint]:
     return network, loaded
 
 
-def score(job: Job) -> int:
-    """--mode val: score a checkpoint once."""
-    config, splits = job.config, job.data
-    assert splits.val is not None
+def _network_to_score(job: Job) -> tuple[Any, str, int]:
+    """The network, where its weights come from, and the epoch that they are of.
+
+    Without --load they are drawn at random: --benchmark-iters asks for speed only.
+    """
+    config, classes = job.config, job.data.classes
+    if config.output.load is None:
+        ms.set_seed(job.seed)
+        network = models.build(config.model, config.model.num_classes or len(classes))
+        compute_in(network, config.training.dtype, config.training.amp)
+        return network, "none, weights drawn from the seed: figures of speed only", 0
     network, loaded = _load_network(job)
     wnids = [row[0] for row in loaded.meta.get("classes", [])]
-    if wnids and wnids != [label.wnid for label in splits.classes]:
+    if wnids and wnids != [label.wnid for label in classes]:
         raise DataError(f"{config.val_folder} has other classes, or another order, than {loaded.path}")
-    used = checkpoint.origin(loaded, config.output.use_ema)
-    facts = {"checkpoint": used, "data": f"{len(splits.val)} images, {len(splits.classes)} classes"}
+    origin = checkpoint.origin(loaded, config.output.use_ema)
+    return network, origin, max(0, int(loaded.meta.get("epochs_done", 1)) - 1)
+
+
+def score(job: Job) -> int:
+    """--mode val: score a checkpoint once, or --run-epochs times, which are then the report's epochs."""
+    config, splits = job.config, job.data
+    assert splits.val is not None
+    network, origin, epoch = _network_to_score(job)
+    pipeline = ValPipeline(config, splits.val, job.world)
+    facts = {"checkpoint": origin, "data": f"{pipeline.num_images} images, {len(splits.classes)} classes"}
     job.note_top5(len(splits.classes))
     job.journal.start("scoring", facts, job.options())
-    with job.journal.console.waiting("scoring"):
-        validation = Validation(network, ValPipeline(config, splits.val, job.world), job.world)
-        result = validation.run(lambda: job.requests.stop_asked, keep_answers=True)
-    if result is None:
-        number = job.requests.stop_signal or signal.SIGTERM  # another rank's, if not this one's
-        job.journal.interrupted(number, "nothing was scored")
-        return 128 + number
-    metrics = result.metrics()
-    job.journal.note(num_samples=result.num_samples)
-    epochs_done = int(loaded.meta.get("epochs_done", 1))
-    job.journal.record(max(0, epochs_done - 1), metrics)
-    validation.tell(result, max(0, epochs_done - 1), job.journal)
+    validation, times = Validation(network, pipeline, job.world), config.training.run_epochs
+    keep_answers = config.training.benchmark_iters is None  # else only the speed is of interest
+    for number in [epoch] if times is None else range(times):
+        with job.journal.console.waiting("scoring"):
+            result = validation.run(lambda: job.requests.stop_asked, keep_answers)
+        if result is None:
+            signal_number = job.requests.stop_signal or signal.SIGTERM  # another rank's, if not this one's
+            job.journal.interrupted(signal_number, "nothing was scored")
+            return 128 + signal_number
+        metrics = result.metrics()
+        job.journal.note(num_samples=result.num_samples)
+        job.journal.record(number, metrics)
+    assert result is not None  # scored at least once, as --run-epochs is above 0
+    validation.tell(result, number, job.journal)
     loss = metrics["val.loss"]
     found = {
         "images": result.num_samples,

@@ -89,7 +89,7 @@ class Validation:
         if answers is not None and not self.pipeline.alone:
             answers = answers.over_ranks(self.world)
         top1, top5, loss, count, num_bad = sums
-        num_images = len(self.pipeline.source)
+        num_images = self.pipeline.num_images
         assert count + num_bad == num_images, f"scored {count:.0f} and skipped {num_bad:.0f} of {num_images}"
         figures = self._figures(times)
         figures["val.time"] = time.perf_counter() - begun

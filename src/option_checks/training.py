@@ -74,8 +74,9 @@ def precision(config: Config) -> None:
 def mode(config: Config) -> None:
     """What is run, and with what."""
     t, out = config.training, config.output
+    measures = t.mode == "val" and t.benchmark_iters is not None  # speed does not depend on the weights
     refuse(
-        t.mode in ("val", "pred") and out.load is None and not t.test_io,
+        t.mode in ("val", "pred") and out.load is None and not t.test_io and not measures,
         f"--mode {t.mode} needs weights: --load CHECKPOINT",
     )
     refuse(

@@ -34,14 +34,15 @@ def _failed_at(child: Child) -> float:
 
 def told(child: Child, was_ended: bool) -> List[str]:
     """A sentence and the last lines of its log. `was_ended`: it was failing, and the supervisor ended it."""
-    how = "failed, and did not end by itself" if was_ended else _ending(child.code or 0)
+    how = "failed, and did not end by itself" if was_ended else ending(child.code or 0)
     lines = [f"{child.process.name} {how}", *child.tail()]
     if len(lines) > 1:
         lines[0] += f"; the end of {child.process.log}:"
     return lines
 
 
-def _ending(code: int) -> str:
+def ending(code: int) -> str:
+    """What is said of a process's end; -n is death by signal n."""
     if code >= 0:
         return f"ended with code {code}"
     try:

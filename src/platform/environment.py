@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Dict, List, Mapping, Optional, Sequence, Tuple
 
 from src.errors import OptionError
-from src.platform import cluster, launchers, nodes
+from src.platform import cluster, launchers, nodes, processor
 from src.platform.accelerators import ACCELERATORS, has_plugin, loads
 from src.platform.cluster import LOCALHOST
 from src.platform.launchers import LOCAL_RANK, Place
 
-DEV, CPU_INFO = Path("/dev"), Path("/proc/cpuinfo")
+DEV = Path("/dev")
 TOPOLOGY_TIMEOUT_S = 600  # how long ranks wait for each other; imports over a busy network disk are slow
 # How long a rank waits for the others in a collective on the CPU; with MindSpore's default, 30 s, a run ends
 # when one rank writes a checkpoint to a slow disk, or validates a slower share of the images. A rank that has
@@ -130,18 +130,11 @@ def _choices(device: str, processes: int, cores: Optional[int] = None) -> Dict[s
         wanted["MS_CPU_COMM_OP_TIMEOUT"] = str(COLLECTIVE_TIMEOUT_S)
         if processes > 1 or cores:
             wanted["OMP_NUM_THREADS"] = str(cores or max(1, num_cores() // processes))
-        if _has_avx512() and "DNNL_MAX_CPU_ISA" not in os.environ:  # the older name, which oneDNN reads too
+        if (
+            processor.has_avx512() and "DNNL_MAX_CPU_ISA" not in os.environ
+        ):  # the older name, which oneDNN reads too
             wanted["ONEDNN_MAX_CPU_ISA"] = "AVX2"
     return {name: value for name, value in wanted.items() if name not in os.environ}
-
-
-def _has_avx512() -> bool:
-    try:
-        lines = CPU_INFO.read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        return False
-    flags = next((line for line in lines if line.startswith("flags")), "")
-    return "avx512f" in flags.split()
 
 
 def scheduler_environment(size: int, port: int, host: str = LOCALHOST) -> Dict[str, str]:

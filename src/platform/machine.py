@@ -8,7 +8,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from src.platform import environment
+from src.platform import environment, processor
 
 PACKAGES = ("mindspore", "numpy", "pillow", "safetensors")
 
@@ -33,7 +33,7 @@ def describe(device: str) -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        for line in environment.CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines():
+        for line in processor.CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     except OSError:

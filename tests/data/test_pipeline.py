@@ -167,3 +167,21 @@ def test_every_backend_has_every_augmentation(backend, digits, records):
     assert (first == again).all()
     assert (first != plain).mean() > 0.5
     assert np.isfinite(first).all()
+
+
+@pytest.mark.parametrize(("images", "steps", "counted"), [(50, 2, 32), (30, 2, 30), (50, None, 50)])
+def test_validation_of_few_steps_takes_the_first_images_of_the_set_once(images, steps, counted):
+    from src.data.pipeline import ValPipeline
+
+    training = dataclasses.replace(CONFIG.training, benchmark_iters=steps)
+    config = dataclasses.replace(CONFIG, training=training)
+    source = SyntheticSource(images, 10, (32, 32))
+    ranks = [ValPipeline(config, source, World(rank, 2)) for rank in range(2)]
+    assert [pipeline.num_images for pipeline in ranks] == [counted, counted]
+    assert sorted(np.concatenate([pipeline.rows for pipeline in ranks])) == list(range(counted))
+    batches = [sum(1 for _ in pipeline) for pipeline in ranks]
+    assert batches == [steps or 4] * 2
+    alone = dataclasses.replace(config, pipeline=dataclasses.replace(config.pipeline, separ_val=True))
+    each = ValPipeline(alone, source, World(1, 2))
+    wanted = images if steps is None else min(images, 8 * steps)
+    assert (each.num_images, list(each.rows)) == (wanted, list(range(wanted)))

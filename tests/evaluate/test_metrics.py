@@ -61,7 +61,8 @@ class Batches:
         from src.config import Config
 
         self.config, self.batch_size = Config(), max(sizes)
-        self.source, self.sizes, self.right = range(sum(sizes)), sizes, right
+        self.num_images, self.sizes, self.right = sum(sizes), sizes, right
+        self.source = range(self.num_images)
 
     def __iter__(self):
         for size, right in zip(self.sizes, self.right):

@@ -17,7 +17,8 @@ class Pipeline:
         from src.config import Config
 
         self.config, self.batch_size, self.num_bad = Config(), SIZE, 0
-        self.source, self.alone, self.taken = range(SIZE * BATCHES), alone, 0
+        self.source, self.num_images = range(SIZE * BATCHES), SIZE * BATCHES
+        self.alone, self.taken = alone, 0
 
     def __iter__(self):
         for _ in range(BATCHES):

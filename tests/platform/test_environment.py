@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from src.errors import OptionError
-from src.platform import environment
+from src.platform import environment, processor
 from src.platform.launchers import LAUNCHER_VARIABLES, Place
 
 VARIABLES = (
@@ -24,7 +24,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A machine without accelerators, with 4 cores and AVX-512, on which nobody set a variable."""
     monkeypatch.setattr(os, "environ", {k: v for k, v in os.environ.items() if k not in VARIABLES})
     monkeypatch.setattr(environment, "DEV", tmp_path / "dev")
-    monkeypatch.setattr(environment, "CPU_INFO", tmp_path / "cpuinfo")
+    monkeypatch.setattr(processor, "CPU_INFO", tmp_path / "cpuinfo")
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1, 2, 3})
     monkeypatch.setattr(environment, "has_plugin", lambda pattern: True)
     monkeypatch.setattr(environment, "loads", lambda library: True)

@@ -358,7 +358,7 @@ class Scores:
 
     def __init__(self, requests: Requests, stopped_in: int | None) -> None:
         self.requests, self.left = requests, stopped_in
-        self.pipeline = SimpleNamespace(source=range(4))
+        self.pipeline = SimpleNamespace(num_images=4)
         self.tell = lambda *words: None
 
     def run(self, stop_asked, keep_answers=False):

@@ -73,7 +73,7 @@ def scores(
     step: TrainStep, validation: Validation, console: Console, requests: Requests, keep_answers: bool
 ) -> list[Score] | None:
     """Of the weights, then of their average if there is one; None if a stop came first."""
-    with console.waiting(f"validating {len(validation.pipeline.source)} images"):
+    with console.waiting(f"validating {validation.pipeline.num_images} images"):
         score = validation.run(lambda: requests.stop_asked, keep_answers)
     if score is None or step.average is None:
         return None if score is None else [score]
