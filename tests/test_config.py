@@ -199,10 +199,8 @@ def test_a_wrong_element_of_a_list_is_named(words, told):
 
 
 def test_own_options_are_told_from_those_of_others():
-    words = (
-        "-n 1,2 -l 0.5 --random_mirror 0 --batch_sizes=4 --lr-steps 30,60 --device-ids -1 -w 1 -e 2".split()
-    )
-    found, others = cli.parse_own(words, "x", BenchmarkConfig)
+    words = "-n 1,2 -l 0.5 --random_mirror 0 --batch_sizes=4 --lr-steps 30,60 --device-ids -1 -w 1 -e 2"
+    found, others = cli.parse_own(words.split(), "x", BenchmarkConfig)
     assert (found.benchmark.num_devices, found.benchmark.batch_size) == ((1, 2), (4,))
     assert (found.benchmark.warmup, found.benchmark.epochs) == (1, 2)
     assert others == ["-l", "0.5", "--random-mirror", "0", "--lr-steps", "30,60", "--device-ids", "-1"]
