@@ -10,6 +10,7 @@ import pytest
 from scripts.make_docs import help_texts
 from src import cli
 from src.config import Config, RunnerConfig
+from src.config.benchmark import BenchmarkConfig
 from src.errors import OptionError
 
 
@@ -181,3 +182,25 @@ def test_option_names_are_unique_and_helped():
     for section in dataclasses.fields(Config):
         for field in dataclasses.fields(section.type):
             assert texts[section.type.__name__].get(field.name), f"--{field.name} has no help"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--image-shape 3,x,32", "--image-shape takes whole numbers, not 'x'"),
+        ("--image-shape 3,32.5,32", "--image-shape takes whole numbers, not '32.5'"),
+        ("--rgb-mean 1,2,red", "--rgb-mean takes numbers, not 'red'"),
+    ],
+)
+def test_a_wrong_element_of_a_list_is_named(words, told):
+    with pytest.raises(OptionError) as error:
+        cli.parse(words.split(), "x")
+    assert str(error.value) == told
+
+
+def test_own_options_are_told_from_those_of_others():
+    words = "-n 1,2 -l 0.5 --random_mirror 0 --batch_sizes=4 --lr-steps 30,60 --device-ids -1 -w 1 -e 2"
+    found, others = cli.parse_own(words.split(), "x", BenchmarkConfig)
+    assert (found.benchmark.num_devices, found.benchmark.batch_size) == ((1, 2), (4,))
+    assert (found.benchmark.warmup, found.benchmark.epochs) == (1, 2)
+    assert others == ["-l", "0.5", "--random-mirror", "0", "--lr-steps", "30,60", "--device-ids", "-1"]

@@ -213,6 +213,7 @@ class TestEnds:
         sweeps.grace_s = 0.2
         code, _, _ = sweeps.run("-b", 4, "--timeout", "0.5", program=DEAF + FOREVER)
         assert code == 1
+        assert sweeps.report()["cells"]["1"]["4"]["exit_code"] == -signal.SIGKILL
         assert not runs(sweeps.await_file("started_1_4.json"))
 
     @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -28,6 +28,9 @@ from src.errors import OptionError
         ("--loss-scale 0 --dtype float16", "--loss-scale"),
         ("--loss-scale much --dtype float16", "--loss-scale"),
         ("--use-ema", "--load CHECKPOINT or --pretrained CHECKPOINT"),
+        ("--mode val", "--load"),
+        ("--mode val --run-epochs 3", "--load"),
+        ("--mode pred --data-pred x --benchmark-iters 3", "--load"),
     ],
 )
 def test_what_cannot_work_is_refused_by_name(words, told):
@@ -43,6 +46,7 @@ def test_what_cannot_work_is_refused_by_name(words, told):
         "--optimizer lars --mom 0 --trust-coefficient 0.02 --no-bias-weight-decay",
         "--dtype float16 --amp --loss-scale dynamic --max-nonfinite-steps 1",
         "--dtype float16 --loss-scale 128",
+        "--mode val --benchmark-iters 3",
         "--dtype bfloat16 --amp",
         "--grad-clip 0 --ema 0 --accumulation 1",
     ],
