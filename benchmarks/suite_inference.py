@@ -17,7 +17,7 @@ from typing import Any, Callable, Iterator
 from benchmarks.peers.serving import cpu_seconds, repeated, serve
 from src import cli
 from src.config import Config
-from src.platform import environment
+from src.platform import environment, jpeg
 
 NUM_CLASSES = 1000
 
@@ -94,6 +94,7 @@ def main() -> None:
     kind, steps = sys.argv[1], int(sys.argv[2])
     config = cli.parse(["--num-classes", str(NUM_CLASSES), *sys.argv[3:]], "benchmark")
     environment.prepare("CPU")
+    jpeg.choose(config.pipeline.vector_decoder)
     import mindspore as ms
 
     from src import models

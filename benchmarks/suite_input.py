@@ -13,7 +13,7 @@ from typing import Any, Iterator
 
 from benchmarks.peers.serving import serve, steady
 from src import cli
-from src.platform import environment
+from src.platform import environment, jpeg
 
 SEED = 1
 
@@ -21,6 +21,7 @@ SEED = 1
 def main() -> None:
     skip, config = int(sys.argv[1]), cli.parse(sys.argv[2:], "benchmark")
     environment.prepare("CPU")
+    jpeg.choose(config.pipeline.vector_decoder)
     import mindspore
 
     from src.data.pipeline import TrainPipeline
