@@ -33,7 +33,6 @@ PEERS = ROOT / "benchmarks" / "peers"
 SKIPPED_BATCHES = 5  # more than any peer makes ready by default
 RESIZED = 256
 ORIGINAL, SMALL = "as they are", f"resized to {RESIZED}"
-GOAL_OVER_DALI = {ORIGINAL: 1.1, SMALL: 2.0}  # of the suite, over DALI from the photographs as they are
 SUITE_RECORDS, SUITE_FOLDER, DALI = "suite, records", "suite, folder", "DALI"
 
 
@@ -67,11 +66,11 @@ def prepare(archive: Path, scratch: Path, rows: int) -> dict[str, Path]:
     return forms
 
 
-def suite(folder: Path, backend: str, threads: int, batch_size: int) -> list[object]:
+def suite(folder: Path, backend: str, threads: int, batch_size: int, *more: str) -> list[object]:
     """The command of the suite's contestant."""
     root = folder / "records" if backend == "mindrecord" else folder
     words = [sys.executable, "-m", "benchmarks.suite_input", SKIPPED_BATCHES, "--data-root", root]
-    return [*words, "--data-backend", backend, "--data-threads", threads, "-b", batch_size]
+    return [*words, "--data-backend", backend, "--data-threads", threads, "-b", batch_size, *more]
 
 
 def peer(name: str, script: str, data: Path, threads: int, batch_size: int, *more: str) -> list[object]:
@@ -86,6 +85,7 @@ def contestants(form: str, folder: Path, cores: int, batch_size: int) -> dict[st
     images, record, b = folder / "train", folder / "peers", batch_size
     return {
         SUITE_RECORDS: lambda: suite(folder, "mindrecord", cores, b),
+        "suite, MindSpore's decoder": lambda: suite(folder, "mindrecord", cores, b, "--no-vector-decoder"),
         SUITE_FOLDER: lambda: suite(folder, "imagefolder", cores, b),
         DALI: lambda: peer("dali", "dali_input.py", record, cores, b),
         "DALI, antialiased (its default)": lambda: peer(
