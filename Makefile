@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make help` lists them.
 # Variables: PYTHON  the Python to make .venv with;  PY  an environment to use instead of .venv;
-#            ARGS    further words for pytest, for runner in the demo, or for the benchmark.
+#            ARGS    further words for pytest, for runner in the demo, or for the benchmark BENCH.
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -13,6 +13,7 @@ PY ?= $(VENV)/bin/python
 ours = $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/$(1))
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 DEMO := work/demo
+BENCH := whole_epoch input_pipeline training_step inference
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,8 +37,8 @@ check: $(call ours,.dev)  ## lint, formatting and types
 	$(PY) -m ruff format --check
 	$(PY) -m mypy
 
-bench: $(call ours,.run)  ## measure what the training loop costs over its steps alone
-	$(PY) -m benchmarks.whole_epoch $(ARGS)
+bench: $(call ours,.run)  ## measure speed, beside other frameworks; BENCH=training_step for one measurement
+	@set -e; for name in $(BENCH); do $(PY) -m benchmarks.$$name $(ARGS); done
 
 docs: $(call ours,.run)  ## write docs/options.md and docs/report.md from what they describe
 	$(PY) -m scripts.make_docs

@@ -12,7 +12,7 @@ from src import cli, preflight, recipes, staging
 from src.config import Config
 from src.errors import OptionError, SuiteError
 from src.job import Job
-from src.platform import distributed, environment, machine, pulse, rendezvous, scheduler, shared
+from src.platform import distributed, environment, jpeg, machine, pulse, rendezvous, scheduler, shared
 from src.platform.launchers import Place
 from src.platform.pulse import Phase
 from src.platform.signals import Requests
@@ -34,7 +34,7 @@ def main(argv: Sequence[str], prog: str) -> int:
         device = environment.detect_device(config.platform.device_target)
         preflight.check_device(config, device)
         place = environment.enter(config.platform.launcher, device, config.platform.device_ids)
-        notices = environment.prepare(device, place.local_size)
+        notices = environment.prepare(device, place.local_size) + jpeg.choose(config.pipeline.vector_decoder)
         if place.is_scheduler:  # msrun starts this script for that, too
             return distributed.leave(scheduler.serve())
         lock = of_rank(place.rank, config.trains)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from src.platform import environment
+from src.platform import environment, jpeg
 from tests.support import ROOT, command
 
-NOTICES = environment.prepare("CPU")
+NOTICES = environment.prepare("CPU") + jpeg.choose(True)
 
 
 def pytest_report_header() -> list[str]:

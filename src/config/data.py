@@ -65,5 +65,8 @@ class Pipeline:
     """batches kept ready"""
     fuse_decoder: bool = True
     """decode only the part of a JPEG that the random crop keeps"""
+    vector_decoder: bool = True
+    """decode JPEG files by Pillow's libjpeg-turbo, which uses the processor's vector instructions, as
+    MindSpore's does not; the pixels are the same"""
     separ_val: bool = False
     """every process validates the whole set, instead of its share"""

@@ -17,8 +17,8 @@ from src.weights.record import read_record
 FREE_OPTIONS = {
     "mode", "run-epochs", "disp-batches", "benchmark-iters", "metrics", "test-io", "test-io-mode",
     "data-root", "data-train", "data-val", "data-pred", "data-validation-threads", "prefetch-queue",
-    "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency", "load",
-    "resume", "log", "dllogger-log", "report", "device-target", "device-ids", "launcher", "seed",
+    "vector-decoder", "separ-val", "config", "workspace", "overwrite", "model-prefix", "save-frequency",
+    "load", "resume", "log", "dllogger-log", "report", "device-target", "device-ids", "launcher", "seed",
     "max-nonfinite-steps", "data-url", "train-url", "scratch", "save-every-steps",
     "save-every-minutes", "keep", "tensorboard", "profile", "compile-cache",
 }  # fmt: skip

@@ -95,3 +95,17 @@ def test_gray_and_palette_files_become_three_channels():
         out = apply(ops, np.frombuffer(buffer.getvalue(), np.uint8))
         assert out.shape == (3, 224, 224)
         assert out == pytest.approx(np.full_like(out, 90), abs=1)
+
+
+def test_transposing_before_normalising_gives_the_same_bits():
+    """All 256 values in each channel, beside MindSpore's operators in the usual order."""
+    from mindspore.dataset import vision
+
+    from src.data.transforms import _to_network
+
+    data = Data()
+    pixels = np.stack([np.roll(np.arange(256, dtype=np.uint8), c).reshape(16, 16) for c in range(3)], -1)
+    usual = [vision.Normalize(list(data.rgb_mean), list(data.rgb_std), is_hwc=True), vision.HWC2CHW()]
+    ours, theirs = apply(_to_network(Config()), pixels), apply(usual, pixels)
+    assert (ours.shape, ours.dtype) == ((3, 16, 16), np.float32)
+    np.testing.assert_array_equal(ours.view(np.int32), theirs.view(np.int32))
