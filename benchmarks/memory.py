@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Memory of every process of a run, its peak and its growth from epoch to epoch.
 
-    python -m benchmarks.memory [--kinds records generator ...] [--epochs 20] [--steps 12]
+    python -m benchmarks.memory [--kinds records generator ...] [--epochs 20] [--steps 12] [--batch 16]
 
-Each kind is a run of ResNet-18, 32 px, batch 16, watched from outside: ten times a second what is resident of
+Each kind is a run of ResNet-18, 32 px, watched from outside: ten times a second what is resident of
 every process of the run, and of that what is its own and no file's (anonymous and shared: what a leak grows).
 Of each epoch the largest. Growth is the slope of a straight line through the epochs after the first quarter,
 with its standard error: "grows" stands where it is more than three of these and 0.1 MB an epoch. Small images
@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import records
 from benchmarks.measuring import ROOT, machine, table
 
-NETWORK = ["--num-layers", "18", "--image-shape", "3,32,32", "-b", "16", "--lr", "0.01"]
+NETWORK = ["--num-layers", "18", "--image-shape", "3,32,32", "--lr", "0.01"]
 NETWORK += ["--warmup-epochs", "0", "--device-target", "CPU"]
 EPOCH_LINE = re.compile(r'"step": \[\d+\],')  # of the dllogger log
 SAMPLE_S = 0.1
@@ -165,7 +165,7 @@ def options_of(source: str, scratch: Path, args: argparse.Namespace) -> list[str
     """Where a kind's images come from."""
     archive = records.archive(records.SMALL_IMAGES)
     if source == "synthetic" or archive is None:
-        number = str(16 * 2 * args.steps)
+        number = str(args.batch * args.steps)
         return ["--data-backend", "synthetic", "--num-classes", "10", "--num-examples", number]
     if not (scratch / "records").exists():
         records.made_from(archive, scratch)
@@ -184,7 +184,16 @@ def measured(kind: str, scratch: Path, args: argparse.Namespace) -> list[list[ob
     script, source, more = KINDS[kind]
     workspace = scratch / re.sub(r"\W+", "-", kind)
     words = [sys.executable, script, *NETWORK, *options_of(source, scratch, args), *more.split()]
-    words += ["-e", str(args.epochs), "--benchmark-iters", str(args.steps), "--workspace", str(workspace)]
+    words += [
+        "-b",
+        str(args.batch),
+        "-e",
+        str(args.epochs),
+        "--benchmark-iters",
+        str(args.steps),
+        "--workspace",
+        str(workspace),
+    ]
     found = []
     for one in watch(words, workspace / "dllogger_log.log"):
         mb, error = slope(one.own, args.epochs)
@@ -203,10 +212,11 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", choices=[*KINDS], default=[*KINDS])
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--steps", type=int, default=12, help="in an epoch")
+    parser.add_argument("--batch", type=int, default=16)
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         rows = [row for kind in args.kinds for row in measured(kind, Path(name), args)]
-    print(f"{machine()}; {args.epochs} epochs of {args.steps} steps; MB\n")
+    print(f"{machine()}; {args.epochs} epochs of {args.steps} steps, batch {args.batch}; MB\n")
     head = ["run", "process", "peak resident", f"own in epoch {args.epochs // 4 + 1}", "own in the last"]
     print(table([*head, "growth an epoch", ""], rows))
 
