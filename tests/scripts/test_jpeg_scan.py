@@ -177,7 +177,7 @@ def test_odd_scans_are_left_to_pillow(scan, name):
 
 
 def test_sampling_factors_of_one_component_mean_nothing(scan):
-    data = changed(GREY, segment(GREY, 0xC0)[0] + 11, 0x21)
+    data = changed(GREY, segment(GREY, 0xC0)[0] + 11, 0x31)
     assert scan.is_whole(data)
     assert np.array_equal(Image.open(io.BytesIO(data)), Image.open(io.BytesIO(GREY)))
 
