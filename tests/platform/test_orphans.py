@@ -18,8 +18,8 @@ folder = sys.argv[1]
 INNER = "import os, signal, sys, time; signal.signal(15, signal.SIG_IGN); "
 INNER += "open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
 OUTER = "import subprocess, sys; "
-OUTER += "subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1] + '/inner'], "
-OUTER += "start_new_session=True); exec(sys.argv[2].replace('sys.argv[1]', repr(sys.argv[1] + '/outer')))"
+OUTER += "subprocess.Popen([sys.executable, '-c', sys.argv[2], sys.argv[1] + '/inner'], start_new_session=1);"
+OUTER += " exec(sys.argv[2].replace('sys.argv[1]', repr(sys.argv[1] + '/outer')))"
 CHILD = "import subprocess, sys; "
 CHILD += "subprocess.Popen([sys.executable, '-c', *sys.argv[1:]], start_new_session=True)"
 before = subprocess.Popen(["sleep", "600"])
