@@ -70,15 +70,15 @@ def rows(batch: int, measured: dict[str, Contestant]) -> list[list[object]]:
     return found
 
 
-def run(contestants: Sequence[Contestant], rounds: int) -> None:
+def run(contestants: Sequence[Contestant], rounds: int, limit_s: float) -> None:
     for contestant in contestants:
         contestant.start()
-    take_turns(contestants, rounds)
+    take_turns(contestants, rounds, limit_s)
     for contestant in contestants:
         contestant.stop()
 
 
-def whole(archive: Path, count: int, batch: int, size: int, rounds: int) -> str:
+def whole(archive: Path, count: int, batch: int, size: int, rounds: int, limit_s: float) -> str:
     """Photographs in, answers out."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
@@ -91,7 +91,7 @@ def whole(archive: Path, count: int, batch: int, size: int, rounds: int) -> str:
             suite("validation set, records", "score", count, batch, size, root, scratch / "records"),
             suite("files, one call", "classify", count, batch, size, root, scratch),
         ]
-        run(both, rounds)
+        run(both, rounds, limit_s)
     return table(
         ["photographs in, answers out", "images/s: median (min to max)"],
         [[contestant.name, spread(contestant.rates(), ",.2f")] for contestant in both],
@@ -106,6 +106,12 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--round-images", type=int, default=64, help="at least; always two calls")
     parser.add_argument("--size", type=int, default=224, help="of the images, in pixels")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=float("inf"),
+        help="seconds of a table's part after which no round begins",
+    )
     parser.add_argument("--archive", type=Path, help="a tar of class folders ($SUITE_DATA_DIR)")
     parser.add_argument("--images", type=int, default=256, help="photographs of the whole way")
     args = parser.parse_args(argv)
@@ -124,7 +130,7 @@ def main() -> None:
         sys.exit(f"PyTorch cannot be installed: {error}")
     for batch in args.batches:
         measured = contestants(batch, max(2, args.round_images // batch), args.size)
-        run(list(measured.values()), args.rounds)
+        run(list(measured.values()), args.rounds, args.limit)
         versions |= dict.fromkeys(contestant.versions for contestant in measured.values())
         found += rows(batch, measured)
     print(f"ResNet-50, {args.size} px, float32, {args.rounds} rounds;")
@@ -135,7 +141,7 @@ def main() -> None:
     if archive is None:
         print("\nNo photographs: name a tar with --archive, or its folder in SUITE_DATA_DIR.")
     else:
-        print("\n" + whole(archive, args.images, max(args.batches), args.size, args.rounds))
+        print("\n" + whole(archive, args.images, max(args.batches), args.size, args.rounds, args.limit))
 
 
 if __name__ == "__main__":

@@ -79,6 +79,9 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2, help="of a round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--size", type=int, default=224, help="of the images, in pixels")
+    parser.add_argument(
+        "--limit", type=float, default=float("inf"), help="seconds after which no round begins"
+    )
     args = parser.parse_args(argv)
     if args.stock_batch == args.batch:
         parser.error(f"--stock-batch {args.batch} is --batch: name another one")
@@ -94,7 +97,7 @@ def main() -> None:
         sys.exit(f"PyTorch cannot be installed: {error}")
     for contestant in found.values():
         contestant.start()
-    take_turns(list(found.values()), args.rounds)
+    take_turns(list(found.values()), args.rounds, args.limit)
     for contestant in found.values():
         contestant.stop()
     versions = dict.fromkeys(contestant.versions for contestant in found.values())

@@ -40,7 +40,7 @@ def steady(batches: Iterable[Any], skip: int) -> dict[str, float]:
 
     A batch is (images, labels); the processor's time includes that of processes which end with the batches.
     """
-    images, begin, cpu_begin = 0, 0.0, 0.0
+    images, begin, cpu_begin = 0, time.perf_counter(), cpu_seconds()
     for number, (batch, _) in enumerate(batches, 1):
         if number > skip:
             images += len(batch)

@@ -23,6 +23,12 @@ def test_the_first_batches_do_not_count():
     assert 0.04 <= figures["seconds"] < 0.2
 
 
+def test_without_batches_to_skip_the_first_one_counts_from_its_making():
+    figures = steady(slow_at_first(), skip=0)
+    assert figures["images"] == 60
+    assert figures["seconds"] >= 0.44
+
+
 def test_an_epoch_of_skipped_batches_alone_is_refused():
     with pytest.raises(AssertionError, match="no batch after the first 6"):
         steady(slow_at_first(), skip=6)
