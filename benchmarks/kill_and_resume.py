@@ -40,7 +40,7 @@ BATCHES, BATCH, EPOCHS, MOST_STEPS_BETWEEN = 20, 4, 3, 4
 HIDDEN = 100_000  # units of the head of the small network
 TIMED = ("ips", "latency", "time")  # what no two runs have alike
 PHASES = {
-    Phase.SILENT: "Python starts",
+    Phase.SILENT: "Python starts, and imports the suite",
     Phase.STARTING: "options, data, import of MindSpore",
     Phase.OPENING: "device",
     Phase.JOINED: "network built, checkpoint read and put back",

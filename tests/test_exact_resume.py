@@ -150,9 +150,10 @@ def test_a_run_that_is_stopped_in_validation_ends_as_an_unbroken_one(n, digits, 
     words = ["--data-root", digits / "records", "--num-examples", 128, "-n", n, "-b", 32 // n, "-e", 2]
     words += ["--num-layers", 18, "--image-shape", "3,16,16", "--warmup-epochs", 0, "--seed", 5]
     words += ["--ema", 0.9, "--disp-batches", 2, "--workspace", broken]
+    monkeypatch.setenv("PYTHONPATH", str(INJECTED))
+    monkeypatch.setenv("SMALL_NETWORK", "1")
     done = command("runner", *words, "--workspace", whole)
     assert done.returncode == 0, done.stderr
-    monkeypatch.setenv("PYTHONPATH", str(INJECTED))
     monkeypatch.setenv("FAULT", "rank=0 phase=validating step=2 kind=SIGTERM")
     for i in range(2):
         monkeypatch.setenv("FAULT_FILE", str(tmp_path / f"struck-{i}"))
