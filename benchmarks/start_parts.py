@@ -4,8 +4,9 @@
     python -m benchmarks.start_parts [--rounds 5] [--variant NAME=OPTIONS ...] [-- OPTIONS of train.py]
 
 Starts `train.py` with the options as often, with marks set at what it calls, and prints Markdown: medians
-(lowest to highest). The files have been read once before. A variant is a column of its own, with options
-beside the common ones, in turn with the others in every round; FOLDER in them is one that all rounds share.
+(lowest to highest), and the processor's seconds, of all threads, to which other work matters less. The files
+have been read once before. A variant is a column of its own, with options beside the common ones, in turn with
+the others in every round; FOLDER in them is one that all rounds share.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ PARTS = [
 
 
 class Marks:
-    """When each part ended, on the clock that all processes share."""
+    """When each part ended, on the clock that all processes share, and what the processor had done."""
 
     def __init__(self) -> None:
-        self.times: dict[str, float] = {}
+        self.times: dict[str, tuple[float, float]] = {}
 
     def set(self, part: str) -> None:
-        self.times.setdefault(part, time.monotonic())
+        self.times.setdefault(part, (time.monotonic(), time.process_time()))
 
     def after(self, home: Any, name: str, part: str, only: Callable[..., bool] = lambda *_: True) -> None:
         """Set a mark when home.name returns for the first time (with arguments that `only` accepts)."""
@@ -106,8 +107,8 @@ def child(target: Path, argv: list[str]) -> int:
     return code
 
 
-def started(options: list[str], scratch: Path) -> dict[str, float]:
-    """Seconds of each part of one start, and to the first step."""
+def started(options: list[str], scratch: Path) -> dict[str, tuple[float, float]]:
+    """Seconds of each part of one start, and to the first step; the same of the processor."""
     target = scratch / "marks.json"
     target.unlink(missing_ok=True)
     words = [sys.executable, "-m", "benchmarks.start_parts", "--child", str(target), "--", *options]
@@ -117,12 +118,14 @@ def started(options: list[str], scratch: Path) -> dict[str, float]:
     end = time.monotonic()
     if done.returncode:
         raise RuntimeError(f"train.py ended with {done.returncode}: {done.stderr[-500:]}")
-    times = {**json.loads(target.read_text(encoding="utf-8")), PARTS[12]: end}
-    found, last = {}, begin
+    times = json.loads(target.read_text(encoding="utf-8"))
+    times[PARTS[12]] = (end, times[PARTS[11]][1])
+    found, last = {}, (begin, 0.0)
     for part in PARTS:
-        found[part], last = times[part] - last, times[part]
-    found["to the end of the first step"] = times["first step run"] - begin
-    found["the whole command"] = end - begin
+        found[part] = (times[part][0] - last[0], times[part][1] - last[1])
+        last = times[part]
+    found["to the end of the first step"] = (times[PARTS[10]][0] - begin, times[PARTS[10]][1])
+    found["the whole command"] = (end - begin, times[PARTS[11]][1])
     return found
 
 
@@ -140,7 +143,7 @@ def main() -> int:
     from benchmarks.measuring import machine, table
 
     options = args.options or OPTIONS
-    found: dict[str, list[dict[str, float]]] = {}
+    found: dict[str, list[dict[str, tuple[float, float]]]] = {}
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         variants = dict(text.split("=", 1) for text in args.variant) or {"": ""}
@@ -148,13 +151,14 @@ def main() -> int:
             for variant, more in variants.items():
                 words = [word.replace("FOLDER", name) for word in shlex.split(more)]
                 parts = started([*options, *words], scratch)
-                print(number, variant, f"{parts['to the end of the first step']:.2f} s", file=sys.stderr)
+                print(number, variant, f"{parts['to the end of the first step'][0]:.2f} s", file=sys.stderr)
                 if number:  # the first reads files
                     found.setdefault(variant, []).append(parts)
 
-    def shown(part: str, rounds: list[dict[str, float]]) -> str:
-        values = [one[part] for one in rounds]
-        return f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+    def shown(part: str, rounds: list[dict[str, tuple[float, float]]]) -> str:
+        values, cpu = zip(*(one[part] for one in rounds))
+        spread = f"{statistics.median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
+        return f"{spread}, CPU {statistics.median(cpu):.2f}"
 
     print(f"{machine()}; load before it {os.getloadavg()[0]:.1f}; medians of {args.rounds} starts, s")
     print(f"\n`train.py {' '.join(options)}`\n")
