@@ -11,6 +11,7 @@ import pytest
 
 from src import cli
 from src.config import Config, RunnerConfig
+from src.config.benchmark import BenchmarkConfig
 from tests import shown_world
 from tests.shown import ALL, LANGUAGES, PAGES, Shown, languages, programs, words_of
 from tests.support import ROOT
@@ -22,6 +23,7 @@ CANNOT = {
     r"make (bench|docs)": "makes an environment, which downloads",
     r"pip install .*": "downloads",
     r"python -m benchmarks\..*": "measures for minutes, and wants a machine to itself",
+    r"python benchmark\.py .*": "makes many runs (tests/benchmark makes small ones)",
     r"\./runner -n 8 --nodes 2 .*": "needs two machines (tests/test_several_nodes.py makes two)",
     r"(msrun|mpirun|srun) .*": "needs that launcher, or machines (see tests/test_several_nodes.py)",
     r"runner -n 8 -b 192 \.\.\.": "is for ModelArts",
@@ -98,9 +100,13 @@ def check(words: list[str]) -> None:
     place = next((i for i, name in enumerate(names) if name in entries), None)
     if place is not None:
         check_entry(names[place], [word for word in words[place + 1 :] if word != "..."])
+    elif "benchmark.py" in names:
+        given = [word for word in words[names.index("benchmark.py") + 1 :] if word != "--help"]
+        _, others = cli.parse_own(given, "benchmark.py", BenchmarkConfig)
+        cli.parse(others, "runner", RunnerConfig)
     elif names[0] == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
-        assert set(names[1:]) <= set(targets), words
+        assert {word for word in words[1:] if "=" not in word} <= set(targets), words
     elif names[0] == "python" or names[0].endswith((".py", ".sh")):
         given = {word.partition("=")[0] for word in words if word.startswith("--")}
         unknown = {word for word in given if word.replace("-", "_") not in OPTIONS and word != "--help"}
