@@ -133,7 +133,7 @@ def main() -> None:
         run(list(measured.values()), args.rounds, args.limit)
         versions |= dict.fromkeys(contestant.versions for contestant in measured.values())
         found += rows(batch, measured)
-    print(f"ResNet-50, {args.size} px, float32, {args.rounds} rounds;")
+    print(f"ResNet-50, {args.size} px, float32, at most {args.rounds} rounds;")
     print(f"{machine()}; {'; '.join(versions)}; load average before it {load:.1f}.\n")
     head: list[Any] = ["batch", "", "images/s: median (min to max)", "the suite's prediction over it"]
     print(table([*head, *(f"P{p}, ms" for p in PERCENTILES), "calls"], found))

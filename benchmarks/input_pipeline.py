@@ -153,7 +153,7 @@ def main() -> None:
         parser.error(f"--images {args.images} is not more than {SKIPPED_BATCHES} batches of {args.batch}")
     with tempfile.TemporaryDirectory(dir=args.scratch) as name:
         forms = prepare(archive, Path(name), args.images)
-        print(f"{args.images:,} photographs an epoch, batches of {args.batch}, {args.rounds} rounds;")
+        print(f"{args.images:,} photographs an epoch, batches of {args.batch}, at most {args.rounds} rounds;")
         print(f"{machine()}; load average before it {os.getloadavg()[0]:.1f}.")
         for cores in map(int, args.cores.split(",")):
             measured, missing = start(forms, cores, args.batch, args.only)

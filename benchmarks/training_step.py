@@ -101,7 +101,8 @@ def main() -> None:
     for contestant in found.values():
         contestant.stop()
     versions = dict.fromkeys(contestant.versions for contestant in found.values())
-    print(f"ResNet-50, {args.size} px, float32, {args.rounds} rounds of {args.steps} steps;")
+    rounds = min(len(contestant.rounds) for contestant in found.values())
+    print(f"ResNet-50, {args.size} px, float32, {rounds} rounds of {args.steps} steps;")
     print(f"{machine()}; {'; '.join(versions)}; load average before it {load:.1f}.\n")
     print(report(found))
 

@@ -69,6 +69,18 @@ def test_pixels_are_those_of_mindspores_own_decoder():
 
 
 @needs_library
+def test_a_file_that_is_cut_is_an_error_as_before(tmp_path, monkeypatch):
+    """MindSpore's error handler throws through the library's functions."""
+    from mindspore.dataset import vision
+
+    monkeypatch.chdir(tmp_path)  # MindSpore leaves such a file in the current folder
+    cut = np.frombuffer(photographs()[0], np.uint8)[:8000]
+    for op in (vision.Decode(), vision.RandomCropDecodeResize((64, 64))):
+        with pytest.raises(RuntimeError, match=r"image_utils\.cc"):
+            op(cut)
+
+
+@needs_library
 @pytest.mark.slow
 def test_mindspore_calls_pillows_library(tmp_path):
     """By what the dynamic linker says of itself."""
