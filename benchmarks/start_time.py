@@ -5,8 +5,8 @@
 
 Starts `train.py` with the options as often, with marks set at what it calls, and prints Markdown: medians
 (lowest to highest), and the processor's seconds, of all threads, to which other work matters less. The files
-have been read once before. A variant is a column of its own, with options beside the common ones, in turn with
-the others in every round; FOLDER in them is one that all rounds share.
+have been read once before. A variant is a column of its own, with options beside the common ones, in turn
+with the others in every round; FOLDER in them is one that all rounds share.
 """
 
 from __future__ import annotations
