@@ -17,6 +17,14 @@ def pytest_report_header() -> list[str]:
     return NOTICES
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is deep is slow, too: `-m "not slow"` leaves it out."""
+    for item in items:
+        if item.get_closest_marker("deep"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="session")
 def golden() -> dict:
     """Values of an independent float64 implementation; tests/golden/spec.py makes its weights and inputs."""

@@ -18,7 +18,7 @@ GROUPED_PARAMETERS = [
     pytest.param(101, 64, 4, 83_455_272, marks=pytest.mark.slow),
     pytest.param(50, 1, 128, 68_883_240, marks=pytest.mark.slow),
 ]
-FAST = ("resnet18_v1.5@64", "resnext50_32x4d_v1.5@64")
+FAST = ("resnet18_v1.5@64",)
 DEEP = ("101", "resnext152")  # 50 layers, and resnet of 152, remain
 STATIC = [
     key
