@@ -18,7 +18,7 @@ from src.platform import cluster
 from tests.support import ROOT
 from tests.two_nodes import ADDRESSES, TwoNodes, two_nodes
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.deep
 
 SMALL = (
     "--data-backend", "synthetic", "--num-examples", "64", "--num-classes", "4", "--image-shape", "3,32,32",

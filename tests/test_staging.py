@@ -372,7 +372,7 @@ def test_processes_that_the_platform_started_copy_once(bucket, tmp_path, folder)
         assert all("obs://bucket/nothing holds no files" in err for _, err in told)
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_job_from_start_to_finish(digits, tmp_path, monkeypatch):
     """Two ranks, everything in a bucket; then a restart on an empty machine."""
     bucket = Bucket(tmp_path / "obs")

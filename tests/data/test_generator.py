@@ -285,7 +285,7 @@ def test_the_example_trains_and_is_scored_again_as_it_says(boxes, tmp_path):
     assert score["metrics"]["val.top1"][0] == report["metrics"]["val.top1"][0]
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_two_devices_count_every_row_once(boxes, tmp_path):
     words = ["-n", 2, *TINY, "-b", 4, "--seed", 1, "--data-threads", 2, "--data-backend", "generator"]
     words += ["--data-source", EXAMPLE, "--data-root", boxes, "--workspace", tmp_path]

@@ -19,7 +19,7 @@ GROUPED_PARAMETERS = [
     pytest.param(50, 1, 128, 68_883_240, marks=pytest.mark.slow),
 ]
 FAST = ("resnet18_v1.5@64",)
-DEEP = ("101", "resnext152")  # 50 layers, and resnet of 152, remain
+DEEP = ("101", "152")
 STATIC = [
     key
     if key in FAST

@@ -212,7 +212,7 @@ def steps(folder: Path, cache: Path | str, *words: object, seed: int = 3, ranks:
 MADE, TAKEN = "the graph is kept", "the graph was taken"
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_other_constants_are_another_graph_and_the_same_ones_the_same_bits(tmp_path: Path) -> None:
     """With one key for all, as MindSpore's cache has it, the second and the third would be the first."""
     run, cache = tmp_path / "run", tmp_path / "cache"

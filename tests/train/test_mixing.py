@@ -95,7 +95,7 @@ def test_twelve_steps_with_mixup_equal_the_independent_ones(graph_mode):
     assert dict(zip(SUMS, step.take_sums()))["counted"] == 0
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_a_resumed_run_mixes_as_an_unbroken_one_and_reports_no_training_accuracy(tmp_path):
     """Mixup and cutmix by turns, binary cross-entropy, on generated images: whole commands."""
     words = "--data-backend synthetic --num-examples 64 --num-classes 4 --num-layers 18 -b 8 -e 2 --lr 0.05"

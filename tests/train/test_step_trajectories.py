@@ -40,7 +40,9 @@ TOLERANCES = {
 # Told apart by nothing but 1e-6 of fc.bias: too little for the float32 error of the deeper network.
 SAME = {"resnet50_v1.5": {"base", "no_fc_bias_decay"}}
 FAST = [("resnet18_v1.5", "base")]
-DEEP = [("resnet50_v1.5", variant) for variant in ("nesterov", "wd05", "trap_wd05_bn_decayed")]
+DEEP = [
+    ("resnet50_v1.5", variant) for variant in ("base", "clip1", "nesterov", "wd05", "trap_wd05_bn_decayed")
+]
 
 
 def marks(case: tuple[str, str]) -> list:
