@@ -186,3 +186,14 @@ def test_seeds_are_drawn_anew() -> None:
     drawn = {environment.draw_seed() for _ in range(20)}
     assert len(drawn) == 20
     assert all(0 <= seed < 2**32 for seed in drawn)
+
+
+def test_no_process_asks_the_scheduler_without_pause():
+    """MindSpore reads the upper bound as whole seconds; with 0 a thread of each process takes a third of a core."""
+    for variables in (
+        environment.scheduler_environment(2, 8118),
+        environment.rank_environment("CPU", 0, 2, 8118),
+    ):
+        assert (
+            int(float(variables["MS_RETRY_INTERVAL_UPPER"])) > float(variables["MS_RETRY_INTERVAL_LOWER"]) > 0
+        )
