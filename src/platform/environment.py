@@ -121,8 +121,8 @@ def _choices(device: str, processes: int, cores: Optional[int] = None) -> Dict[s
     """Variables worth setting, less those that are set already; `cores` are this process's alone."""
     wanted = {
         "GLOG_v": "3",  # errors only; a start of several ranks logs thousands of warnings otherwise
-        # Seconds. By default init() takes 4 to 55 s, so 3 to 5. An upper bound below 1 counts as 0, and a thread
-        # of each process then asks without pause: a third of a core, for as long as the run lasts.
+        # Seconds. By default init() takes 4 to 55 s, so 3 to 5. An upper bound below 1 counts as 0, and then
+        # a thread of each process asks without pause: a third of a core, for as long as the run lasts.
         "MS_RETRY_INTERVAL_LOWER": "1",
         "MS_RETRY_INTERVAL_UPPER": "2",
         "MS_TOPO_TIMEOUT": str(TOPOLOGY_TIMEOUT_S),

@@ -189,7 +189,7 @@ def test_seeds_are_drawn_anew() -> None:
 
 
 def test_no_process_asks_the_scheduler_without_pause():
-    """MindSpore reads the upper bound as whole seconds; with 0 a thread of each process takes a third of a core."""
+    """MindSpore reads the upper bound as whole seconds; with 0 a thread of each process never pauses."""
     for variables in (
         environment.scheduler_environment(2, 8118),
         environment.rank_environment("CPU", 0, 2, 8118),
