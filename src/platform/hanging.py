@@ -22,7 +22,7 @@ START_HANG_S = 7.0  # with the time to ask for stacks and to end the others it s
 LOOK_S = 0.5
 MAX_STACKS = 4  # ranks
 # Of a core, what a rank may use and be idle: MindSpore's threads that keep in touch with other ranks use up
-# to half of one while the rank waits, or hangs (2.10 on the CPU, measured with MS_RETRY_INTERVAL_UPPER below 1).
+# to half of one while the rank waits, or hangs (2.10 on the CPU, with MS_RETRY_INTERVAL_UPPER below 1).
 IDLE_SHARE = 0.8
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 WORKING = "RDt"  # runs, waits for a disk, or is held by a debugger
