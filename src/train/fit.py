@@ -176,13 +176,20 @@ def callbacks(
         files.clean()
     saver = Saver(f.step, f.record, world, files, f.meta)
     last = f.last_epoch(config)
+    output, cached, profiled = config.output, [], []
+    if output.compile_cache:
+        cached = [cb.CachedGraph(GraphCache(output.compile_cache, f.graph_key(config, world)), journal)]
+    if output.profile and world.is_main:
+        profiled = [cb.Profile(f.record, journal, output.workspace / "profile", output.profile)]
     programme: list[Callback] = [
         cb.StepClock(f.record),
+        *cached,  # inside the step's time
         cb.Pulses(f.record),
+        *profiled,
         cb.Sums(f.record, f.step, world, config.training.disp_batches),
         cb.StopOnDivergence(f.record, f.step, config.training),
         cb.Progress(f.record, journal, f.schedule, config, world),
-        cb.Agreement(f.record, requests, world, saver, config.output.save_every_minutes),
+        cb.Agreement(f.record, requests, world, saver, output.save_every_minutes),
         cb.CheckpointsWithinEpochs(f.record, saver, config, requests, journal),
         cb.StopOnSignal(requests),
         cb.WholeEpoch(f.record, requests),
@@ -190,13 +197,6 @@ def callbacks(
         cb.StopOnBrokenState(f.record, f.step, world),
         cb.TrainMetrics(f.record, f.step, config, f.schedule, world),
     ]
-    if config.output.profile and world.is_main:
-        programme.insert(
-            2, cb.Profile(f.record, journal, config.output.workspace / "profile", config.output.profile)
-        )
-    if config.output.compile_cache:
-        cache = GraphCache(config.output.compile_cache, f.graph_key(config, world))
-        programme.insert(1, cb.CachedGraph(cache, journal))  # inside the step's time
     if f.validation is not None:
         programme.append(cb.Validate(f.record, f.step, f.validation, journal, requests, last))
     programme.append(cb.Checkpoints(f.record, saver, config, f.meta))
@@ -220,7 +220,7 @@ def fit(f: Fitting, config: Config, world: World, journal: Journal, requests: Re
                 if isinstance(callback, CLOSING):
                     callback.on_train_epoch_end(None)
         else:
-            if config.train_size(epoch) != size:  # a graph for each size of progressive resizing
+            if f.record.compiles:  # a graph for each size of progressive resizing
                 size = config.train_size(epoch)
                 told = f"compiling the graph for {size[1]}x{size[0]} pixels, about {about} s on two cores"
                 journal.console.waiting(told)
