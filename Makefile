@@ -13,7 +13,7 @@ PY ?= $(VENV)/bin/python
 ours = $(if $(filter $(VENV)/bin/python,$(PY)),$(VENV)/$(1))
 PIP := $(VENV)/bin/python -m pip install --disable-pip-version-check --quiet
 DEMO := work/demo
-BENCH := whole_epoch input_pipeline training_step inference
+BENCH := whole_epoch input_pipeline training_step inference settings
 
 help:  ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## (.*)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20

@@ -46,8 +46,8 @@ def stock(config: Config) -> Any:
     return nn.TrainOneStepCell(nn.WithLossCell(network, loss), update)
 
 
-def step_on_noise(cell: Any, config: Config) -> Callable[[], Any]:
-    """A function that makes a step, compiled already."""
+def step_rounds(cell: Any, config: Config, steps: int) -> Callable[[], dict[str, Any]]:
+    """A function that makes a round of steps on a batch of noise, compiled already."""
     import mindspore as ms
     import numpy as np
 
@@ -61,7 +61,7 @@ def step_on_noise(cell: Any, config: Config) -> Callable[[], Any]:
         cell(ms.Tensor(images), ms.Tensor(labels)).asnumpy()
 
     step()
-    return step
+    return lambda: repeated(step, steps, batch_size)
 
 
 def main() -> None:
@@ -72,9 +72,8 @@ def main() -> None:
         environment.prepare("CPU")
     import mindspore
 
-    step = step_on_noise(suites(config) if kind == "suite" else stock(config), config)
-    versions = f"MindSpore {mindspore.__version__}"
-    serve({"versions": versions}, lambda: repeated(step, steps, config.training.batch_size))
+    measure = step_rounds(suites(config) if kind == "suite" else stock(config), config, steps)
+    serve({"versions": f"MindSpore {mindspore.__version__}"}, measure)
 
 
 if __name__ == "__main__":

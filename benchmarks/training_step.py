@@ -53,7 +53,7 @@ def contestants(args: argparse.Namespace) -> dict[tuple[str, int], Contestant]:
         (CHANNELS_LAST, batch): torch(CHANNELS_LAST, args.steps, batch, size, "--channels-last"),
     }
     if few:
-        found[SUITE, few] = suite(SUITE, "suite", args.steps, few, size)
+        found.setdefault((SUITE, few), suite(SUITE, "suite", args.steps, few, size))
         found[STOCK, few] = suite(STOCK, "stock", 1, few, size)
     return found
 
@@ -82,10 +82,7 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--limit", type=float, default=float("inf"), help="seconds after which no round begins"
     )
-    args = parser.parse_args(argv)
-    if args.stock_batch == args.batch:
-        parser.error(f"--stock-batch {args.batch} is --batch: name another one")
-    return args
+    return parser.parse_args(argv)
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ before and after it. Prints Markdown: medians over the rounds, and of the ratios
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import re
 import statistics
@@ -135,9 +136,10 @@ def epoch(case: Case, pipeline: Any) -> float:
     files = {"log": workspace / "log", "dllogger": workspace / "dllogger"}
     journal = Journal.open(**files, report=report, append=False)
     run = dataclasses.replace(case.fitting, pipeline=pipeline)
-    begin = time.perf_counter()
-    fit(run, case.config, World(), journal, Requests())
-    return time.perf_counter() - begin
+    with contextlib.redirect_stdout(sys.stderr):  # the console's lines; Markdown goes to standard output
+        begin = time.perf_counter()
+        fit(run, case.config, World(), journal, Requests())
+        return time.perf_counter() - begin
 
 
 def in_turn(case: Case, rounds: int, log: Callable[[str], None]) -> None:
