@@ -223,6 +223,7 @@ def test_tests_mirror_what_they_test():
         "test_end_to_end",
         "test_conventions",
         "test_config",
+        "test_contestants",
         "test_exact_resume",
         "test_faults",
         "test_faults_around_ranks",
