@@ -44,7 +44,7 @@ def test_each_setting_is_a_process_that_is_told_of_it():
             assert (asked.serve, asked.batch, asked.size) == ([kind, setting], 4, 64)
 
 
-def test_a_folded_network_gives_the_same_answers():
+def test_a_folded_network_gives_the_same_answers(graph_mode):
     assert FOLDED in SETTINGS[PREDICT]
     ms.set_seed(3)
     network = models.build(dataclasses.replace(Config().model, num_layers=18), 10).set_train(False)
