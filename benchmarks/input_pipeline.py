@@ -34,6 +34,7 @@ SKIPPED_BATCHES = 5  # more than any peer makes ready by default
 RESIZED = 256
 ORIGINAL, SMALL = "as they are", f"resized to {RESIZED}"
 SUITE_RECORDS, SUITE_FOLDER, DALI = "suite, records", "suite, folder", "DALI"
+SUITE_BYTES = "suite, records, normalised on the device"
 
 
 def class_files(folder: Path) -> list[tuple[Path, int]]:
@@ -86,6 +87,7 @@ def contestants(form: str, folder: Path, cores: int, batch_size: int) -> dict[st
     return {
         SUITE_RECORDS: lambda: suite(folder, "mindrecord", cores, b),
         "suite, MindSpore's decoder": lambda: suite(folder, "mindrecord", cores, b, "--no-vector-decoder"),
+        SUITE_BYTES: lambda: suite(folder, "mindrecord", cores, b, "--normalize-on-device"),
         SUITE_FOLDER: lambda: suite(folder, "imagefolder", cores, b),
         DALI: lambda: peer("dali", "dali_input.py", record, cores, b),
         "DALI, antialiased (its default)": lambda: peer(

@@ -2,7 +2,8 @@
 
     python -m benchmarks.suite_input SKIP [options of train.py]
 
-SKIP batches at the start of each epoch do not count.
+SKIP batches at the start of each epoch do not count. With --normalize-on-device the step's own cell
+normalises every batch, so that what is measured ends with the same numbers.
 """
 
 from __future__ import annotations
@@ -26,16 +27,25 @@ def main() -> None:
 
     from src.data.pipeline import TrainPipeline
     from src.data.splits import open_splits
-    from src.platform.distributed import World
+    from src.platform.distributed import World, init
+    from src.train import fit
 
     source = open_splits(config, train=True, val=False).train
     assert source is not None
     pipeline = TrainPipeline(config, source, World(), SEED)
     epochs = itertools.count()
 
+    normalize = None
+    if config.pipeline.normalize_on_device:
+        init("CPU")
+        normalize = fit.normalize(config)
+
     def batches() -> Iterator[tuple[Any, Any]]:
         dataset = pipeline.epoch(next(epochs))
-        return iter(dataset.create_tuple_iterator(num_epochs=1, output_numpy=True))
+        for images, labels in dataset.create_tuple_iterator(num_epochs=1, output_numpy=True):
+            if normalize is not None:
+                images = normalize(mindspore.Tensor(images)).asnumpy()
+            yield images, labels
 
     serve({"versions": f"MindSpore {mindspore.__version__}"}, lambda: steady(batches(), skip))
 

@@ -83,6 +83,8 @@ def tiles_of(config: Config, epoch: int, val: bool) -> list[Tile]:
                 Tile(pixels, names[label]) for pixels, label in zip(seen(images[kept], config), labels[kept])
             ]
         assert splits.train is not None
+        host = dataclasses.replace(config.pipeline, normalize_on_device=False)  # the same pixels
+        config = dataclasses.replace(config, pipeline=host)
         pipeline = TrainPipeline(config, splits.train, world, config.training.seed or 0)
         columns = pipeline.epoch(epoch).create_tuple_iterator(num_epochs=1, output_numpy=True)
         images, labels, *mixing = next(iter(columns))

@@ -41,6 +41,7 @@ class TrainPipeline:
     def epoch(self, epoch: int, first_step: int = 0) -> ds.Dataset:
         """The dataset of `epoch`: (images float32 (b, 3, h, w), labels int32 (b,)), `steps` batches.
 
+        Images are uint8 with --normalize-on-device.
         Height and width are those of the epoch (Config.train_size). Without the batches before `first_step`,
         which are made all the same, so that those after it are augmented as in an unbroken epoch.
 

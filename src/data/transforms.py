@@ -25,7 +25,8 @@ CORNERS = (255, 255, 255)  # what rotation and shear leave open; as MXNet fills 
 def train_ops(config: Config, encoded: bool, size: tuple[int, int], seed: int) -> list:
     """File bytes (or uint8 pixels, if not `encoded`) -> augmented float32 (3, height, width) of `size`.
 
-    Colours are changed as uint8. `seed` is for the operators that MindSpore does not have.
+    Of uint8 with --normalize-on-device (train/normalizing.py). Colours are changed as uint8. `seed` is for
+    the operators that MindSpore does not have.
     """
     a = config.augmentation
     if a.random_resized_crop:
@@ -34,7 +35,10 @@ def train_ops(config: Config, encoded: bool, size: tuple[int, int], seed: int) -
         ops = _decode(encoded) + _affine(config) + _crop(config, size)
     if a.random_mirror:
         ops.append(vision.RandomHorizontalFlip(0.5))
-    ops += _auto_augment(config, seed) + _colours(config, seed) + _to_network(config)
+    ops += _auto_augment(config, seed) + _colours(config, seed)
+    if config.pipeline.normalize_on_device:
+        return [*ops, vision.HWC2CHW()]
+    ops += _to_network(config)
     if a.random_erasing:
         ops.append(EraseRectangle(seed, a.random_erasing))
     return ops

@@ -15,6 +15,6 @@ def check(config: Config) -> None:
 RULES: List[Callable[[Config], None]] = [
     numbers.numbers, training.schedule, training.optimisation, training.precision, mixing.mixing, mixing.loss,
     model.network, model.pretrained, data.image, data.backend, augmentation.amounts,
-    augmentation.random_areas, augmentation.without_effect, augmentation.crops, training.mode, output.files,
-    output.saving, launching.processes,
+    augmentation.random_areas, augmentation.erasing, augmentation.without_effect, augmentation.crops,
+    training.mode, output.files, output.saving, launching.processes,
 ]  # fmt: skip

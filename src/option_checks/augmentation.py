@@ -61,6 +61,14 @@ def random_areas(config: Config) -> None:
     )
 
 
+def erasing(config: Config) -> None:
+    """Random erasing."""
+    refuse(
+        config.augmentation.random_erasing > 0 and config.pipeline.normalize_on_device,
+        "--random-erasing sets normalised pixels to 0; leave out --normalize-on-device",
+    )
+
+
 def without_effect(config: Config) -> None:
     """Options that only another option makes count."""
     a, given, default = config.augmentation, config.flat(), Config().flat()

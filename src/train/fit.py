@@ -22,6 +22,7 @@ from src.train.ema import MovingAverage
 from src.train.graph_cache import GraphCache, key_of
 from src.train.loss import WithLossCell, training_loss
 from src.train.loss_scale import loss_scale
+from src.train.normalizing import Normalize
 from src.train.optimizer import optimizer
 from src.train.record import EpochRecord
 from src.train.saver import Saver
@@ -103,7 +104,7 @@ def build(
     plan = schedule(config.training, config.peak_lr(global_batch_size))
     updates = sampling.steps_per_epoch(len(pipeline.rows), global_batch_size)
     updates = min(updates, pipeline.steps // config.training.accumulation)  # fewer with --benchmark-iters
-    step = training_step(network, config.training, plan, updates)
+    step = training_step(network, config.training, plan, updates, normalize(config))
     record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
     begin = Beginning()
     if resume_from:
@@ -132,11 +133,23 @@ def first_weights(network: nn.Cell, config: Config) -> str:
     return "drawn from the seed"
 
 
-def training_step(network: nn.Cell, training: Training, plan: Schedule, updates_per_epoch: int) -> TrainStep:
+def normalize(config: Config) -> Normalize | None:
+    """What the step does to images before anything else; None if they come as the network wants them."""
+    data = config.data
+    return Normalize(data.rgb_mean, data.rgb_std) if config.pipeline.normalize_on_device else None
+
+
+def training_step(
+    network: nn.Cell,
+    training: Training,
+    plan: Schedule,
+    updates_per_epoch: int,
+    normalize: Normalize | None = None,
+) -> TrainStep:
     """The step that the options ask for. The network has its first weights: averages start from them."""
     compute_in(network, training.dtype, training.amp)
     return TrainStep(
-        WithLossCell(network, training_loss(training)),
+        WithLossCell(network, training_loss(training), normalize),
         optimizer(network, training, plan, updates_per_epoch),
         count_right=training.counts_right,
         accumulation=training.accumulation,

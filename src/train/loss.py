@@ -66,12 +66,19 @@ def training_loss(training: Training) -> TrainingLoss:
 class WithLossCell(nn.WithLossCell):
     """Network and loss as one cell that also hands out the logits, for counting right answers.
 
-    `mixing` is the pipeline's third column, where images are mixed (mixup, cutmix).
+    `mixing` is the pipeline's third column, where images are mixed (mixup, cutmix). `normalize` makes network
+    input of what the pipeline gives, if that has not been done (--normalize-on-device).
     """
+
+    def __init__(self, network: nn.Cell, loss: nn.Cell, normalize: nn.Cell | None = None) -> None:
+        super().__init__(network, loss)
+        self.normalize = normalize
 
     def construct(
         self, data: ms.Tensor, label: ms.Tensor, mixing: ms.Tensor | None = None
     ) -> tuple[ms.Tensor, ms.Tensor]:
+        if self.normalize is not None:
+            data = self.normalize(data)
         if mixing is not None:
             data = mix_images(data, mixing)
         logits = self._backbone(data)

@@ -28,6 +28,7 @@ def parse(words: str):
         ("--auto-augment randaugment --randaugment-magnitude 11", "--randaugment-magnitude is 11"),
         ("--auto-augment randaugment --randaugment-ops 0", "--randaugment-ops is 0"),
         ("--auto-augment mixaugment", "--auto-augment"),
+        ("--random-erasing 0.25 --normalize-on-device", "leave out --normalize-on-device"),
         ("--randaugment-magnitude 7", "no effect with --auto-augment none; it belongs to randaugment"),
         ("--auto-augment trivialaugment --randaugment-ops 3", "--randaugment-ops has no effect"),
         ("--random-crop", "--random-crop has no effect with --random-resized-crop, which is on"),

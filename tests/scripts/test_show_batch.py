@@ -65,6 +65,14 @@ def test_validation_and_the_size_of_an_epoch(folder):
     assert show_batch.tiles_of(config, 2, val=False)[0].pixels.shape == (40, 40, 3)
 
 
+def test_where_images_are_normalised_makes_no_difference(folder):
+    host, device = (
+        show_batch.tiles_of(cli.parse(words(folder, *more), "x"), 0, val=False)
+        for more in ([], ["--normalize-on-device"])
+    )
+    assert all((one.pixels == other.pixels).all() for one, other in zip(host, device, strict=True))
+
+
 def test_mixed_images_carry_both_labels_and_their_shares(folder, graph_mode):
     plain = show_batch.tiles_of(cli.parse(words(folder), "x"), 0, val=False)
     mixed = show_batch.tiles_of(cli.parse(words(folder, "--mixup", "1"), "x"), 0, val=False)

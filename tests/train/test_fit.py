@@ -77,6 +77,18 @@ def test_in_parts_it_is_the_same_bit_for_bit(whole, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_run_is_the_same_bit_for_bit_if_the_device_normalises(tmp_path):
+    ended = []
+    for words in ([], ["--normalize-on-device"]):
+        workspace = tmp_path / f"run{len(words)}"
+        done = train(workspace, "--mixup", 0.2, "-e", 1, *words)
+        assert done.returncode == 0, done.stderr
+        ended.append(checkpoint.read(workspace / "model_last.safetensors").tensors)
+    one, other = ended
+    assert [name for name in one if one[name].tobytes() != other[name].tobytes()] == []
+
+
+@pytest.mark.slow
 def test_the_averaged_weights_are_scored_as_in_training(whole, tmp_path):
     metrics = report(whole)["metrics"]
     scored = ["--data-backend", "synthetic", "--num-examples", 136, "-b", 3, "--dtype", "float16"]
