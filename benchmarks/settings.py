@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What threads, memory, compilation and folded norms do to the speed of ResNet-50 on the CPU, float32.
 
-    python -m benchmarks.settings [--batch 16] [--steps 2] [--rounds 5] [--size 224] [--limit SECONDS]
+    python -m benchmarks.settings [--batch 8] [--steps 2] [--rounds 5] [--size 224] [--limit SECONDS]
 
 A process for each setting, with a batch of noise in memory; in every round each makes --steps training steps,
 or predictions, beginning with another one each time. `as it is` is the suite; each other row differs from it

@@ -28,7 +28,7 @@ def main() -> None:
     from src.data.pipeline import TrainPipeline
     from src.data.splits import open_splits
     from src.platform.distributed import World, init
-    from src.train import fit
+    from src.train.normalizing import normalization
 
     source = open_splits(config, train=True, val=False).train
     assert source is not None
@@ -38,7 +38,7 @@ def main() -> None:
     normalize = None
     if config.pipeline.normalize_on_device:
         init("CPU")
-        normalize = fit.normalize(config)
+        normalize = normalization(config)
 
     def batches() -> Iterator[tuple[Any, Any]]:
         dataset = pipeline.epoch(next(epochs))

@@ -36,9 +36,7 @@ def train_ops(config: Config, encoded: bool, size: tuple[int, int], seed: int) -
     if a.random_mirror:
         ops.append(vision.RandomHorizontalFlip(0.5))
     ops += _auto_augment(config, seed) + _colours(config, seed)
-    if config.pipeline.normalize_on_device:
-        return [*ops, vision.HWC2CHW()]
-    ops += _to_network(config)
+    ops += _to_network(config, normalizes=not config.pipeline.normalize_on_device)
     if a.random_erasing:
         ops.append(EraseRectangle(seed, a.random_erasing))
     return ops
@@ -130,7 +128,10 @@ def _colours(config: Config, seed: int) -> list:
     return ops
 
 
-def _to_network(config: Config) -> list:
+def _to_network(config: Config, normalizes: bool = True) -> list:
     data = config.data
     # Transposed first, while a pixel is one byte: the same bits as the other way round, in 5/6 of the time.
-    return [vision.HWC2CHW(), vision.Normalize(list(data.rgb_mean), list(data.rgb_std), is_hwc=False)]
+    ops: list = [vision.HWC2CHW()]
+    if normalizes:
+        ops.append(vision.Normalize(list(data.rgb_mean), list(data.rgb_std), is_hwc=False))
+    return ops

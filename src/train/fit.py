@@ -22,7 +22,7 @@ from src.train.ema import MovingAverage
 from src.train.graph_cache import GraphCache, key_of
 from src.train.loss import WithLossCell, training_loss
 from src.train.loss_scale import loss_scale
-from src.train.normalizing import Normalize
+from src.train.normalizing import Normalize, normalization
 from src.train.optimizer import optimizer
 from src.train.record import EpochRecord
 from src.train.saver import Saver
@@ -104,7 +104,7 @@ def build(
     plan = schedule(config.training, config.peak_lr(global_batch_size))
     updates = sampling.steps_per_epoch(len(pipeline.rows), global_batch_size)
     updates = min(updates, pipeline.steps // config.training.accumulation)  # fewer with --benchmark-iters
-    step = training_step(network, config.training, plan, updates, normalize(config))
+    step = training_step(network, config.training, plan, updates, normalization(config))
     record = EpochRecord(updates * config.training.accumulation, config.training.accumulation)
     begin = Beginning()
     if resume_from:
@@ -131,12 +131,6 @@ def first_weights(network: nn.Cell, config: Config) -> str:
     if config.model.pretrained is not None:
         return pretrained.load(network, config)
     return "drawn from the seed"
-
-
-def normalize(config: Config) -> Normalize | None:
-    """What the step does to images before anything else; None if they come as the network wants them."""
-    data = config.data
-    return Normalize(data.rgb_mean, data.rgb_std) if config.pipeline.normalize_on_device else None
 
 
 def training_step(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Sequence
+from typing import TYPE_CHECKING, Sequence
 
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
+
+if TYPE_CHECKING:
+    from src.config import Config
 
 
 class Normalize(nn.Cell):
@@ -22,3 +25,9 @@ class Normalize(nn.Cell):
 
     def construct(self, pixels: ms.Tensor) -> ms.Tensor:
         return (ops.cast(pixels, ms.float32) - self.mean) / self.std
+
+
+def normalization(config: Config) -> Normalize | None:
+    """What the step does to images before anything else; None if they come as the network wants them."""
+    data = config.data
+    return Normalize(data.rgb_mean, data.rgb_std) if config.pipeline.normalize_on_device else None

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from src.config import Config, Data, Pipeline, Training
+from src.config import Augmentation, Config, Data, Pipeline, Training
 from src.data.synthetic import SyntheticSource
 from src.platform.distributed import World
 from src.train.schedule import Schedule, Segment
@@ -48,34 +48,50 @@ def test_every_byte_becomes_what_the_pipeline_makes_of_it(graph_mode, mean, std)
     assert given.tobytes() == asked.tobytes()
 
 
-def test_the_pipeline_hands_over_the_bytes_of_the_same_images(graph_mode):
+@pytest.mark.parametrize(
+    "augmentation",
+    [
+        Augmentation(),
+        Augmentation(brightness=0.4, max_random_h=20.0, max_random_s=40.0, pca_noise=0.1),
+        Augmentation(max_random_rotate_angle=20.0, auto_augment="autoaugment"),
+        Augmentation(auto_augment="randaugment"),
+        Augmentation(auto_augment="trivialaugment"),
+    ],
+    ids=["crops", "colours", "autoaugment", "randaugment", "trivialaugment"],
+)
+def test_the_pipeline_hands_over_the_bytes_of_the_same_images(graph_mode, augmentation):
     import mindspore as ms
 
-    from src.train.fit import normalize
+    from src.train.normalizing import normalization
 
-    assert normalize(HOST) is None
-    cell = normalize(DEVICE)
+    host, device = (dataclasses.replace(config, augmentation=augmentation) for config in (HOST, DEVICE))
+    assert normalization(host) is None
+    cell = normalization(device)
     assert cell is not None
-    for (images, *others), (pixels, *same) in zip(batches(HOST), batches(DEVICE), strict=True):
+    normalised, handed = batches(host), batches(device)
+    assert len(normalised) == len(handed) == 3
+    for (images, *others), (pixels, *same) in zip(normalised, handed):
         assert (images.dtype, pixels.dtype) == (np.float32, np.uint8)
         assert cell(ms.Tensor(pixels)).asnumpy().tobytes() == images.tobytes()
-        assert all((a == b).all() for a, b in zip(others, same, strict=True))
+        assert all((a == b).all() for a, b in zip(others, same))
 
 
 def test_training_is_the_same_bit_for_bit(graph_mode):
     """Mixup and cutmix too, which mix what is normalised."""
     import mindspore as ms
 
-    from src.train.fit import normalize, training_step
+    from src.train.fit import training_step
+    from src.train.normalizing import normalization
 
     ended = []
     for config in (HOST, DEVICE):
         ms.set_seed(1)
         network = build("resnetv15", 18, 10)
         rate = Schedule((Segment("constant", 0.0, 100.0, 0.05),))
-        step = training_step(network, config.training, rate, 1, normalize(config)).set_train()
+        step = training_step(network, config.training, rate, 1, normalization(config)).set_train()
         losses = [step(*map(ms.Tensor, batch)).asnumpy() for batch in batches(config)]
         ended.append((losses, [p.asnumpy() for p in step.get_parameters()]))
-    assert len(ended[0][0]) == 3
-    for one, other in zip(*(losses + parameters for losses, parameters in ended), strict=True):
+    (losses, parameters), (same_losses, same_parameters) = ended
+    assert (len(losses), len(parameters)) == (3, len(same_parameters))
+    for one, other in zip(losses + parameters, same_losses + same_parameters):
         assert one.tobytes() == other.tobytes()
