@@ -74,5 +74,6 @@ def read_meta_mat(source: Any, title: str) -> dict[int, str]:
         return {int(item["ILSVRC2012_ID"]): str(item["WNID"]) for item in synsets}
     except OSError as error:
         raise ValueError(f"devkit table {title}: {error.strerror or error}") from None
+    # scipy raises NotImplementedError for files of MATLAB 7.3.
     except (KeyError, TypeError, ValueError, IndexError, NotImplementedError) as error:
         raise ValueError(f"devkit table {title} is not the meta.mat of ILSVRC 2012 ({error})") from None
